@@ -49,6 +49,21 @@ def test_a_file_keeps_to_the_limits_of_the_house() -> None:
                     assert not function.name.endswith("_of"), function.name
 
 
+def test_imports_are_at_most_a_tenth_of_the_code() -> None:
+    code = imports = 0
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        tree, skipped = ast.parse(text), set[int]()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imports += (node.end_lineno or 0) - node.lineno + 1
+            elif isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node) is not None:
+                skipped |= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
+        numbered = enumerate(map(str.strip, text.splitlines()), start=1)
+        code += sum(bool(line) and line[0] != "#" and number not in skipped for number, line in numbered)
+    assert imports <= code / 10, f"{imports} of {code} lines; import `annotations` only where a name comes later"
+
+
 VERBS = """
 abandon accept account acknowledge acquire add adjudicate adjust admit advise aggregate agree align alter
 analyze announce answer append apply arrange arrive ask assert assess assign assume attach audit average avoid

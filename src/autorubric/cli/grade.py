@@ -1,22 +1,17 @@
 """`autorubric grade`: score submissions."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
 from autorubric.errors import pluralize
 from autorubric.jobs.grade import GradeSettings, grade_async
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.runs.result import EvalResult
-
-if TYPE_CHECKING:
-    from autorubric.llm.records.accounts import UsageTotals
-    from autorubric.runs.summary import EvaluationSummary
+from autorubric.runs.summary import EvaluationSummary
 
 _EXAMPLES = """
 autorubric grade essays.json --judge openai/gpt-5.1 -o graded

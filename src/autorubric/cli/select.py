@@ -1,9 +1,6 @@
 """`autorubric select`: training data from scored answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
@@ -11,11 +8,9 @@ from autorubric.cli.spending import print_early_end, print_estimate, print_failu
 from autorubric.errors import pluralize
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
-
-if TYPE_CHECKING:
-    from autorubric.llm.failure_groups import FailureGroups
-    from autorubric.llm.records.accounts import UsageTotals
-    from autorubric.training.selection_summary import Selected, SelectionSummary
+from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.records.accounts import UsageTotals
+from autorubric.training.selection_summary import Selected, SelectionSummary
 
 _EXAMPLES = """
 autorubric select graded --threshold 0.8 --keep pairs -o selection

@@ -1,23 +1,19 @@
 """Human scores of whole submissions: numbers in the metadata of the items, or in a table."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
 from autorubric.files.json_values import as_weight
 from autorubric.rows import RowReader, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.rows.record import is_blank
-
-if TYPE_CHECKING:
-    from autorubric.dataset.collection import RubricDataset
 
 
 def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:

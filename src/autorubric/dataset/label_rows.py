@@ -1,26 +1,22 @@
 """Labels in tables, one per row or a column for each criterion, and the items that they label."""
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.ground_truth import NEAR, find_criterion, find_near_columns, match_label
 from autorubric.errors import InputError
 from autorubric.files.printable import escape_formula, unescape_formula
 from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
 from autorubric.rows.columns import ROLES, fold_name
 from autorubric.rows.record import FLOAT_ID, MERGED, from_cell, is_blank
-
-if TYPE_CHECKING:
-    from autorubric.dataset.collection import RubricDataset
 
 LABEL_ROLES = ("criterion", "label", "annotator")
 _STUDIO = "annotation_id"  # Label Studio writes it, and with it the number of the task as the id

@@ -1,21 +1,17 @@
 """Joins labels in files to the items of a dataset as their ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.core.criterion import name_criteria
 from autorubric.core.rubric import Rubric
+from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader, choose_majority
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, LabelRows
 from autorubric.errors import InputError
 from autorubric.rows import join_names, read_rows
-
-if TYPE_CHECKING:
-    from autorubric.dataset.collection import RubricDataset
 
 _SINGLE_PAIRS = (
     "Labels of single pairs of a graded run belong in its label store, which weights those of pairs that it drew: "

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ from autorubric.core.judgment import CannotAssessConfig, Judgment
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput
+from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, warn
 from autorubric.files.remote import make_path
 from autorubric.graders.aggregation import Rules
@@ -40,10 +41,6 @@ from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
 from autorubric.llm.thinking import Reasoning, split_submission
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
-
-if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset
-
 
 _MOST_REMEMBERED = 10_000  # questions that a grader without records can number
 

@@ -108,7 +108,7 @@ class Panel:
         scored = [vote for vote in cast if not is_abstention(criterion, vote)]
         reason = _join_reasons(cast)
         if not scored:
-            return self._build_abstention(criterion, cast, reason)
+            return self._build_abstention(cast, reason)
         rule = self.rules.choose(criterion)
         if criterion.options is None:
             verdict = BINARY[rule]([VerdictVote(_require_verdict(v), v.weight) for v in scored], criterion.weight)
@@ -119,7 +119,7 @@ class Panel:
         same = sum(vote.option == choice.option for vote in scored)
         return self._build(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
 
-    def _build_abstention(self, criterion: Criterion, cast: Sequence[Judgment], reason: str | None) -> Judgment:
+    def _build_abstention(self, cast: Sequence[Judgment], reason: str | None) -> Judgment:
         reason = ALL_ABSTAINED if reason is None else f"{ALL_ABSTAINED}: {reason}"
         chosen = [vote.option for vote in cast if vote.option is not None]
         if chosen:

@@ -128,7 +128,7 @@ class ReplayedCalls:
             found = read(reply)
             problem = found.message if isinstance(found, Unreadable) else None
             key = self._replies.found[-1]
-            self._keep(key, asked, model, about=about, judge=name, problem=problem)
+            self._keep(key, asked, about=about, judge=name, problem=problem)
             return found
 
         def follow(first: Request, reply: Reply, problem: Unreadable) -> Request:
@@ -140,7 +140,7 @@ class ReplayedCalls:
         outcome = await self._executor.ask_for(model, request, read_and_keep, follow)
         if isinstance(outcome, Failure) and outcome.kind == "stopped":
             # The executor may look for one request under several limits of its reply.
-            kept = [self._keep(key, asked, model, about=about, judge=name) for key in self._replies.missing[tried:]]
+            kept = [self._keep(key, asked, about=about, judge=name) for key in self._replies.missing[tried:]]
             return next(filter(None, kept), outcome)
         return outcome
 
@@ -153,7 +153,7 @@ class ReplayedCalls:
         calls = (call for call in self.view.read_calls_about(item) if call.key not in self._used)
         return [Exchange.from_call(call) for call in calls]
 
-    def _keep(self, key: bytes, asked: Request, model: Model, **more: Any) -> Failure | None:
+    def _keep(self, key: bytes, asked: Request, **more: Any) -> Failure | None:
         """Keep the exchanges of a request, and return its last failure if it has no reply."""
         if key in self._used:
             return None

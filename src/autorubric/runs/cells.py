@@ -62,12 +62,10 @@ class StoredCell(NamedTuple):
         decided = {self.resolve_word(label), self.resolve_word(self.word)}.isdisjoint((ABSTENTION, *NO_VERDICT))
         return label == self.word if decided else None
 
-    def compute_doubt(self, confidence: float | None) -> float:
-        """1 − confidence, or the share of votes that differ; 1 without a verdict."""
+    def compute_doubt(self) -> float:
+        """The share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
-        if confidence is not None:
-            return 1.0 - confidence
         if len(self.votes) < 2:
             return 0.0
         return sum(other != self.word for _, other in self.votes) / len(self.votes)
@@ -83,7 +81,7 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[StoredCell]:
         >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
         >>> found = {"criterion": {"requirement": "Is brief"}, "final_verdict": "MET", "votes": votes}
         >>> (cell,) = read_cells({"criterion_reports": [found]})
-        >>> cell.name, cell.word, cell.compute_doubt(None), cell.disputed
+        >>> cell.name, cell.word, cell.compute_doubt(), cell.disputed
         ('C1', 'MET', 0.5, True)
     """
     for number, found in enumerate(report.get("criterion_reports") or (), start=1):

@@ -3,24 +3,20 @@
 While a queue is open, its run is blind: the view shows nothing of it but the pairs to label.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from autorubric.charts.html import escape_hidden
 from autorubric.errors import InputError
+from autorubric.labels import Ask, Dispute, Policy, Queue, Task
 from autorubric.view.index.dataset_lines import LazyItems
 from autorubric.view.page import PageRefusal
 from autorubric.view.sources import Source
-
-if TYPE_CHECKING:
-    from autorubric.labels import Ask, Dispute, Policy, Queue, Task
 
 _deciding = threading.Lock()
 _RECENT = 600.0  # seconds over which labels a minute are counted

@@ -9,19 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 from uuid import uuid4
 
 from autorubric.errors import ConfigError, LedgerError, pluralize
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import open_descriptor
 from autorubric.files.strict_json import decode_json, encode_json
-from autorubric.llm.batches.setting import GONE, UNKNOWN
+from autorubric.llm.batches.setting import GONE, UNKNOWN, Batching
 from autorubric.llm.request import Usage
 from autorubric.llm.sharing import Amount
-
-if TYPE_CHECKING:
-    from autorubric.llm.batches.setting import Batching
 
 FOLDER = "batches"
 State: TypeAlias = Literal["planned", "sent", "collected", "dropped"]

@@ -8,18 +8,15 @@ from array import array
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
+from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import unfold
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.dataset_reading import REF
 from autorubric.dataset.storage import save
 from autorubric.errors import InputError, pluralize
 from autorubric.files.strict_json import decode_json
-
-if TYPE_CHECKING:
-    from autorubric.core.rubric import Rubric
-    from autorubric.dataset import DataItem
 
 _CHUNK = 1 << 22
 _MOST_KEPT = 64

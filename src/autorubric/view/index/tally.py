@@ -146,7 +146,7 @@ class Tally:
             marks |= ABSTAINS
         is_open = cell.word == ABSTENTION or cell.word in NO_VERDICT
         sums, word = self._find_criterion(cell, place), self.number_word(cell.word)
-        return VerdictOutcome(cell, label, sums, word, marks, agrees, cell.compute_doubt(None), is_open)
+        return VerdictOutcome(cell, label, sums, word, marks, agrees, cell.compute_doubt(), is_open)
 
     def _find_criterion(self, cell: StoredCell, place: int) -> CriterionSums:
         key = (cell.name, cell.requirement, _strip_added_option(cell.scale))
