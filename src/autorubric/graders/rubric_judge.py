@@ -336,7 +336,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """The beginning of a line with an id or a number, after at most two words: `### Criterion 1`, `| c0 |`, `标准1`."""
-_NUMBER = re.compile(r"(?:criteri\w+[\W_]*)?#?(\d{1,3})\W*")
+_NUMBER = re.compile(r"(?:criteri[^\W\d_]+[\W_]*)?#?(\d{1,3})\W*")
 _GUESSED = {"criterion_id", "label", "explanation"}
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_WORDS = re.compile(r"[\W_]+")
