@@ -150,6 +150,8 @@ def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() 
             ),
             "M" * 9 + "U",
         ),
+        (2, '{"criterion_1": "MET", "criterion_2": "UNMET"}', "MU"),
+        (1, '{"explanation": "None.", "criterion_status": "UNMET"}', "U"),
     ],
 )
 def test_criteria_may_be_numbered_and_the_only_one_may_have_no_id(count: int, text: str, verdicts: str) -> None:
