@@ -64,7 +64,7 @@ _FIELDS = [
         rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
-        rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}(?={_ENDS})",
+        rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
@@ -219,7 +219,7 @@ def find_quoted_fields(text: str, submission: str, shown: ShownOptions | None = 
 # Sentences: a word of the schema states a verdict unless the sentence weighs or quotes it.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
-_END = re.compile(r"(?<=[.!?])(?<!\d\.)(?<!\b\w\.)\s+|(?<=[。！？；;])|\n")
+_END = re.compile(r"(?<=[.!?])(?<!\d\.)(?<!\.\w\.)\s+|(?<=[。！？；;])|\n")
 _QUOTED = re.compile(
     r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
 )
