@@ -363,7 +363,7 @@ def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> No
         ("[3]", 1),
         ("```json\n[3]\n```", 1),
         ("My final verdict is: [[3]]", 1),
-        ("Final Verdict: the second half is missing: [[Some]]", 1),
+        ("Final Verdict: the second half is missing: [[Some]]", None),
         ("As source [1] says, it is partly there.\n\n**Selected option:** 3", 1),
         ("Source [1] says so.", None),
         ("It is not [[3]]", None),

@@ -138,6 +138,30 @@ def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() 
 
 
 @each(
+    ("count", "text", "verdicts"),
+    [
+        (
+            10,
+            reply(
+                *(
+                    entry(f"criterion_{place}", criterion_status="MET" if place < 10 else "UNMET")
+                    for place in range(1, 11)
+                )
+            ),
+            "M" * 9 + "U",
+        ),
+        (2, '{"criterion_1": "MET", "criterion_2": "UNMET"}', "MU"),
+        (1, '{"explanation": "None.", "criterion_status": "UNMET"}', "U"),
+    ],
+)
+def test_criteria_may_be_numbered_and_the_only_one_may_have_no_id(count: int, text: str, verdicts: str) -> None:
+    case = JudgeInput("Coal.", tuple(Criterion(requirement=f"Names cause {place}") for place in range(count)))
+    found = RubricJudge(ScriptedModel({})).read(case, tuple(range(count)), Reply(text))
+    assert isinstance(found, Answer)
+    assert [one.verdict for one in found.value.values()] == [{"M": MET, "U": UNMET}[one] for one in verdicts]
+
+
+@each(
     "text",
     ["", "All met.", "[]", '{"judgments": []}', reply(entry("c0", criterion_status="yes")), reply(entry("c7"))],
 )

@@ -22,23 +22,30 @@ _EXPLANATIONS = (
 )
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
-_MET_KEYS = ("criterion_met", "is_met", "met")
-_OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
-"""Other keys under which models state a verdict or something else; they count only if the value is a verdict."""
-_OPTION_KEYS = (
-    "selected_option",
-    "option",
-    "choice",
-    "selection",
-    "answer",
-    "result",
-    "grade",
-    "label",
-    "选项",
-    "选择",
+_OTHER_KEYS = (
+    "verdict",
+    "final_verdict",
+    "judgment",
+    "judgement",
+    "status",
+    "decision",
+    "criterion_met",
+    "is_met",
+    "met",
 )
-_ID = re.compile(r"c\d+")
+_OF_TRUTH = re.compile(
+    r"(?:(?:is|criteri(?:on|a)|requirements?)[ _])*(?:met|satisfied|fulfilled)|"
+    r"(?:meets|satisfies|fulfil?ls)[ _](?:the[ _])?(?:criteri(?:on|a)|requirements?)",
+    re.IGNORECASE,
+)
+"""Labels of answers, such as "yes", to whether a criterion is met."""
+_OPTION_KEYS = (
+    *("selected_option", "option", "choice", "selection", "answer", "result", "grade", "label"),
+    *("选项", "选择"),
+)
+_ID = re.compile(r"c\d+|criterion[ _]\d+", re.IGNORECASE)
 _KEYS = (*_STATUS_KEYS, "selected_option")
+_EXPECTED = {"criterion_status": "MET, UNMET or CANNOT_ASSESS", "criteria_met": "true or false"}
 
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
@@ -108,12 +115,14 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     fields = [] if has_strings else verdict_words.find_fields(text)
     if shown is None:
         fields = [field for field in fields if not verdict_words.is_remark(field)]
-    ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
+    ids = {field["label"] for field in fields if _ID.fullmatch(field["label"] or "")}
     if len(ids) > 1 or (fields and verdict_words.CONTRAST.match(text, fields[-1].end())):
         return None
-    values = [(field["value"], field["label"]) for field in fields] or [(strip_fence(text), "")]
+    if fields and all(map(verdict_words.is_quoted, fields)):
+        return None
+    values = [(field["value"], field["label"] or "") for field in fields] or [(strip_fence(text), "")]
     explanation = extract_explanation(text, fields)
-    stated = {_read_stated(value, shown, of_truth=label[-3:].lower() == "met") for value, label in values}
+    stated = {_read_stated(value, shown, of_truth=bool(_OF_TRUTH.fullmatch(label))) for value, label in values}
     # Within a line, `[[MET]]` may be no field, but contradicts one.
     stated |= {_read_stated(word, shown) for word in verdict_words.IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
@@ -169,29 +178,32 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
         >>> read_verdict({"criteria_met": False})
         <CriterionVerdict.UNMET: 'UNMET'>
     """
-    stated = []
-    for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
-        if (value := record.get(key)) is not None:
-            exact = CriterionVerdict(value) if value in _VERDICTS else None
-            verdict = exact or verdict_words.find_verdict(value, of_truth=key == "criteria_met")
-            if verdict is None:
-                return _reject(f"{key} is {value!r:.80}; expected {expected}")
-            stated.append(verdict)
-    others = [
-        verdict_words.find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record
-    ]
-    stated += [verdict for verdict in others if verdict is not None]
-    if not stated:
-        words = [value for key, value in record.items() if isinstance(value, str) and verdict_words.is_label(key)]
-        found = [
-            verdict_words.find_verdict(word) for word in words if word.casefold() not in verdict_words.OF_ANYTHING
-        ]
-        stated = [verdict for verdict in found if verdict is not None]
-        if len(stated) != 1:
-            return _reject("the reply holds no criterion_status")
-    if len(set(stated)) > 1:
+    stated: set[CriterionVerdict | None] = set()
+    for key, value in record.items():
+        of_truth = _OF_TRUTH.fullmatch(key) is not None
+        if key in _EXPECTED:
+            verdict = (
+                CriterionVerdict(value)
+                if value in _VERDICTS
+                else verdict_words.find_verdict(value, of_truth=of_truth)
+            )
+            if verdict is None and value is not None:
+                return _reject(f"{key} is {value!r:.80}; expected {_EXPECTED[key]}")
+        elif (
+            of_truth
+            or key in _OTHER_KEYS
+            or (verdict_words.KEY.fullmatch(key) and value not in verdict_words.OF_ANYTHING)
+        ):
+            verdict = verdict_words.find_verdict(value, of_truth=of_truth)
+        else:
+            verdict = verdict_words.find_verdict(key) if value is True else None
+        stated.add(verdict)
+    verdicts = [verdict for verdict in stated if verdict is not None]
+    if not verdicts:
+        return _reject("the reply holds no criterion_status")
+    if len(verdicts) > 1:
         return _reject("criterion_status, criteria_met and verdict contradict each other")
-    return stated[0]
+    return verdicts[0]
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:

@@ -25,14 +25,15 @@ from autorubric.graders.judge_replies import (
 from autorubric.graders.verdict_words import (
     CONTRAST,
     HINT,
+    KEY,
     MARKS,
+    QUALIFIES,
     find_fields,
     find_mentions,
     find_quoted_fields,
     find_retractions,
     find_statements,
     find_verdict,
-    is_label,
 )
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.reply_json import scan_json
@@ -214,10 +215,10 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
     if isinstance(found, Unreadable):
         if found.kind == "unreadable" and not found.ambiguous:
             entries = _read_sections(remove_thinking(reply.text))
-    elif len(found.value) == 1 and isinstance(alone := found.value[0], Mapping):
-        inner = alone.get("judgments", alone)
-        fields = inner.items() if isinstance(inner, Mapping) else ()
-        entries = [_build_entry(name, value) for name, value in fields if _ID.fullmatch(name) or name.isdigit()]
+    else:
+        inner = [entry.get("judgments", entry) for entry in found.value if isinstance(entry, Mapping)]
+        fields = (field for entry in inner if isinstance(entry, Mapping) for field in entry.items())
+        entries = [_build_entry(*field) for field in fields if _ID.fullmatch(field[0]) or _NUMBER.fullmatch(field[0])]
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
@@ -255,7 +256,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 def _read_section(name: str, text: str) -> dict[str, Any]:
     """The entry of a section: its fields or, without any, the verdict in a cell that no cell next to it qualifies."""
     entry: dict[str, Any] = {"criterion_id": name}
-    if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]:
+    if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"] or "c0")]:
         return entry | _read_fields(text, fields)
     cells = _split_cells(text)
     read = {cell: verdict for cell in cells if (verdict := find_verdict(cell, of_truth=cell in MARKS))}
@@ -266,7 +267,7 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
     if len(mentioned) > 1 or is_on_others or find_retractions(text) or _is_qualified(cells, read):
         return entry
-    remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
+    remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not KEY.fullmatch(cell))
     entry["explanation"] = " ".join(remarks)
     words = [cell for cell in read if cell not in MARKS]
     return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
@@ -276,19 +277,17 @@ def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
     """Whether the cell after a verdict qualifies it, or a short one before it; reasons may have "but", "partly"."""
     after = [cell for verdict, cell in pairwise(cells) if verdict in verdicts]
     before = [cells[0], *(cell for cell, verdict in pairwise(cells) if verdict in verdicts)]
-    return any(map(_QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
+    return any(map(QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
 
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
     """The fields of a section with the rest of its text; none if the rest contradicts them or takes them back."""
-    entry: dict[str, Any] = {}
-    for field in fields:
-        key, value = next(iter(fold_keys({field["label"]: None}))), field["value"]
-        entry[key] = value if entry.get(key, value) == value else f"{entry[key]} / {value}"
+    pairs = {(field["label"].lower(), field["value"]) for field in fields}
+    entry = dict(pairs)
     after = text[fields[-1].end() :]
-    words = [*_split_cells(text.partition("\n")[0]), *(field["value"] for field in fields)]
+    words = [*_split_cells(text.partition("\n")[0]), *(value for _, value in pairs)]
     stated = {*map(find_verdict, words), *(verdict for _, verdict in find_statements(after))} - {None}
-    if len(stated) > 1 or CONTRAST.match(after) or find_retractions(after):
+    if len(stated) > 1 or len(entry) < len(pairs) or CONTRAST.match(after) or find_retractions(after):
         return {}
     return {**entry, "explanation": extract_explanation(text, [*fields])}
 
@@ -301,6 +300,8 @@ def _resolve_numbers(
     by_id: dict[str, list[Mapping[str, Any]]], wanted: Sequence[int]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """The entries by id, if they are numbered: by the numbers of the ids, or counted from 1 in the order asked."""
+    if len(wanted) == 1 and by_id.keys() == {""}:
+        return {f"c{wanted[0]}": by_id[""]}
     found = [_NUMBER.fullmatch(name) for name in by_id]
     numbers = [int(number[1]) for number in found if number]
     if len(numbers) < len(by_id) or not (
@@ -329,12 +330,12 @@ def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> N
 
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"(?:^[^\w\n]*(?:\d\d?[.)][^\w\n]+(?=(?:criterion[ _]*)?c\d))?|<(?=criterion_id>))"
+    r"(?:^(?![ \t]*>)[^\w\n]*(?:\d\d?[.)][^\w\n]+(?=(?:criterion[ _]*)?c\d))?|<(?=criterion_id>))"
     r"(?P<kind>(?:[^\W\d_]{1,20}?(?:[^\w\n]|_){0,8}){0,2}?)(?P<number>c?\d{1,3})(?![\w%])",
     re.IGNORECASE | re.MULTILINE,
 )
 """The beginning of a line with an id or a number, after at most two words: `### Criterion 1`, `| c0 |`, `标准1`."""
-_NUMBER = re.compile(r"(?:criteri\w+[\W_]*)?#?(\d{1,3})\W*")
+_NUMBER = re.compile(r"(?:criteri[^\W\d_]+[\W_]*)?#?(\d{1,3})\W*")
 _GUESSED = {"criterion_id", "label", "explanation"}
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_WORDS = re.compile(r"[\W_]+")
@@ -342,14 +343,6 @@ _SUMMARY = re.compile(
     r"^(?:[^\w\n]|_)*+(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
 )
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
-_QUALIFIES = re.compile(
-    rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|不完全|不[太够足]|\b(\d+) ?(?:/|of|out of) ?(?!\1\b)\d"
-    r"|^(?:\W*\w+ ){0,2}(?:maybe|if|unless|except)\b"
-    r"|^\W*actually not\b|^\W*not (?:really|quite|fully|entirely|completely|sure|yet)\b"
-    r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps|doubt"
-    r"|tentativ|provision|draft)",
-    re.IGNORECASE,
-)
 _CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
 _ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")

@@ -26,36 +26,67 @@ _ANSWERS = _STATUSES | TRUTH_WORDS
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteri(?:on|a)[ _]met", "verdict", "status", "decision", "judge?ment"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
-    *("conclusion", "determination", "outcome", "grade", "(?:End)?(?:Urteil|Ergebnis)"),
+    *("conclusion", "determination", "outcome", "grade", "assessment", "[eé]valua(?:tion|ci[oó]n)"),
+    "(?:End)?(?:Urteil|Ergebnis)",
     r"[^\W不未没沒非难難无無]{0,4}(?:判定|结果|状态|结论)|判断|判斷|裁定|判决|评判|結論|結果|更正|选项|选择",
-    "Bewertung|Fazit|Entscheidung|veredicto|resultado|estado|decisión|conclusión|verdetto|stato|statut",
-    "résultat|jugement|вердикт|статус|karar|durum|kết luận|الحكم|النتيجة|القرار",
+    "Bewertung|Beurteilung|Fazit|Entscheidung|veredicto|resultado|estado|decisión|conclusión|verdetto|stato|statut",
+    "résultat|jugement|valutazione|avaliação|вердикт|статус|оценка|karar|durum|kết luận|الحكم|النتيجة|القرار",
     "評価|評決|판정|평가|결과|결론|상태",
 )
 _LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최종|因此|所以|综上|綜上)[ _,，]*)*"
-_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+)(?: final| النهائي)?)"
-_KEY = re.compile(_LABEL, re.IGNORECASE)
+_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي)?)"
+KEY = re.compile(_LABEL, re.IGNORECASE)
+"""A key or label that may state a verdict."""
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
 _ANEW = re.compile(r"correction|更正|final", re.IGNORECASE)
 _NUMBER = re.compile(r"\W*(?:[2-9]|\d\d)[\d.,]*[^\w/%]*")
 _SENTENCE = re.compile(r"\w\W+\w+\W+\w|(?:[\u3040-\ud7a3] ?){6}")
-OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
+OF_ANYTHING = ("true", "false", "satisfied", "not satisfied", True, False)
 """Words that are a verdict only under a label for verdicts."""
+_TRUTH = "|".join(map(re.escape, TRUTH_WORDS))
+_REASON = re.compile(
+    rf"(?!(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as|hard|(?:\w+ )?would)\b)(?!.*[?？])"
+    r".*(?:\w\w\W+\w\w|[\u3040-\ud7a3]{4})",
+    re.IGNORECASE,
+)
+"""At least two words that neither begin like another answer nor ask."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
 _IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是]))"
 _VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
+_QUOTES_LINE = re.compile(r"[ \t]*>")
+_ENDS = r"[^\w\n<.。!?？]*+(?:$|[<。!]|\.(?!\.)|(?:because|since|as)\b|です|でした|である|입니다|이다)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         # Markdown, YAML, a row of a table
         rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
-        rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
-        rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
+        rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
+        rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
+CONTRAST = re.compile(
+    r"\W*(?:(?:however|but|yet|still|though|aber|doch|jedoch|mais|pero|mas|ma|но)\b|但|然而|不过|しかし|ただし|하지만)",
+    re.IGNORECASE,
+)
+"""The beginning of a text that takes back what comes before it."""
+_REASONED = re.compile(
+    rf"(?:^[^\w\n<>]*{_LABEL}[*_` ]*[:：]|\A(?!\W*\[)){_EDGE}(?P<value>[^\n<|\\.,;:(。，；：（–—]{{1,40}}?){_EDGE}"
+    r"(?:$|(?:[.;:][*_`]*|(?<=[ *_`])[-–—]+)(?= )|[。；：—]|(?=,? ?because\b)|(?=[(（](?:\w+\W+){2}\w))"
+    r"(?=(?:[\W_]|because\b)*(?P<reason>[^\n]*))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A verdict with its reason: "Verdict: MET - it names two" or, at the beginning of a text, "MET. It names two"."""
+QUALIFIES = re.compile(
+    rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|不完全|不[太够足]|\b(\d+) ?(?:/|of|out of) ?(?!\1\b)\d"
+    r"|^\W*(?:actually not|not (?:really|quite|fully|entirely|completely|sure|yet))\b"
+    r"|^(?:\W*\w+ ){0,2}(?:(?:maybe|if|unless|except)\b|part|most|near|almost|barely|somewhat|borderline|probab"
+    r"|likely|perhaps|doubt|tentativ|provision|draft|parc|parz|teil)",
+    re.IGNORECASE,
+)
+"""What a word for a verdict may not have next to it."""
 IN_BRACKETS = re.compile(
     r"(?:\[\[|\\boxed\{(?:\\\w+\{)?|<verdict>)\s*([^\[\]{}<>\n]{1,80})(?:\]\]|\}|<)", re.IGNORECASE
 )
@@ -97,15 +128,25 @@ def find_fields(text: str) -> list[re.Match[str]]:
     """
     if scan_json(text).broken is not None:
         return []
-    fields = (found for field in _FIELDS for found in field.finditer(text))
-    fields = (found for found in fields if found.re is _FIELDS[4] or _is_own(text, found))
-    relevant = (
-        field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
-    )
-    relevant = (
-        field for field in relevant if not _is_loose(field) or field["value"].isdigit() or not is_remark(field)
-    )
-    return sorted(relevant, key=lambda found: found.start())
+    found = [field for pattern in _FIELDS for field in pattern.finditer(text)]
+    found += filter(_has_reason, _REASONED.finditer(text))
+    found = [field for field in found if field.re is _FIELDS[4] or _is_own(text, field)]
+    return [
+        field
+        for _, field in sorted({field.start(): field for field in found}.items())
+        if (_OF_VERDICT.search(field["label"] or "") or _fold(field["value"]) not in OF_ANYTHING)
+        and (not _is_loose(field) or field["value"].isdigit() or not is_remark(field))
+    ]
+
+
+def _has_reason(field: re.Match[str]) -> bool:
+    """Whether a field is a verdict that the rest of its line gives a reason for, and does not qualify or change."""
+    verdict, reason = find_verdict(field["value"]), field["reason"]
+    if verdict is None or not reason:
+        return verdict is not None
+    if _REASON.match(reason) is None or QUALIFIES.search(reason) or find_retractions(reason):
+        return False
+    return {*find_mentions(reason.upper())} <= {verdict}
 
 
 def _is_loose(field: re.Match[str]) -> bool:
@@ -130,23 +171,23 @@ def is_remark(field: re.Match[str]) -> bool:
     return is_other and _SENTENCE.search(value) is not None and not HINT.search(value)
 
 
+def is_quoted(field: re.Match[str]) -> bool:
+    """Whether the line of a field is a quote of Markdown, such as "> Verdict: MET"."""
+    return _QUOTES_LINE.match(field.string, field.string.rfind("\n", 0, field.start() + 1) + 1) is not None
+
+
 def _is_own(text: str, field: re.Match[str]) -> bool:
-    """Whether no words govern a field: only those of "So my verdict is" or "One is missing:" may lead to it.
+    """Whether no words govern a field: only those of "So my verdict is" may lead to it.
 
     Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
     """
-    if _ENDS.match(text, field.end()) is None:
-        return False
     earlier, _, before = text[max(0, field.start() - _MOST_BEFORE) : field.start()].rpartition("\n")
     before = _MARKUP.sub(" ", _CLOSED.split(before)[-1])
     if not _WORD.search(before):
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
     is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
-    clause = _CLAUSE.split(before)[-1]
-    is_reason = clause.rstrip("$*_ ").endswith((":", "：")) and not _UNFINISHED.search(clause)
-    is_led = _LEAD.fullmatch(clause) or (is_reason and not _WEIGHED.search(clause))
-    return bool(is_led) and not is_supposed
+    return _LEAD.fullmatch(_CLAUSE.split(before)[-1]) is not None and not is_supposed
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
@@ -173,20 +214,10 @@ def find_quoted_fields(text: str, submission: str, shown: ShownOptions | None = 
     return {stated for stated, field in fields if re.search(re.sub(r"\W+", r"\\W*", field), given)}
 
 
-def is_label(key: str) -> bool:
-    """Whether a key may state a verdict.
-
-    Example:
-        >>> is_label("final_answer"), is_label("expected")
-        (True, False)
-    """
-    return _KEY.fullmatch(key) is not None
-
-
 # Sentences: a word of the schema states a verdict unless the sentence weighs or quotes it.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
-_END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
+_END = re.compile(r"(?<=[.!?])(?<!\d\.)(?<!\.\w\.)\s+|(?<=[。！？；;])|\n")
 _QUOTED = re.compile(
     r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
 )
@@ -209,23 +240,18 @@ _WORD = re.compile(r"\w")
 _MOST_BEFORE = 500  # characters in which words that govern a field are searched
 _CLOSED = re.compile(r"</(?!(?:b|i|u|em|strong)>)\w+>")
 _MARKUP = re.compile(r"</?\w+>|[$*_`]+")
-_CLAUSE = re.compile(rf"{_END.pattern}|[,;，；]|[:：](?=.*\w)|{_THEREFORE.pattern}", re.IGNORECASE)
+_CLAUSE = re.compile(rf"{_END.pattern}|[,;，；]|{_THEREFORE.pattern}", re.IGNORECASE)
 _SUPPOSES = re.compile(
     r"\W*(?:(?:if|had|unless|should|were|suppos\w+|assuming|in case|wenn|falls|si|caso|если|nếu|eğer|إذا|لو)\b"
-    r"|如果|假如|若|もし|만약|(?:for example|e\.g\.?),)",
+    r"|如果|假如|若|もし|만약|(?:for example|according to)\b)",
     re.IGNORECASE,
 )
 _UNNAMED = _LABEL.replace("?P<label>", "?:")  # `re` fails on groups in a possessive repeat
 _LEAD = compile_late(rf"(?:[\W\d]|(?<![a-z]){_UNNAMED}(?![a-z])|{_join_sentences('lead')})*+", re.IGNORECASE)
 _UNFINISHED = compile_late(
-    rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})(?:[^\w.!?。！？]|\.\.++)*+\Z", re.IGNORECASE
+    rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})(?:[^\w.!?。！？]|\.\.++)*+\Z|[:：]\W*\Z",
+    re.IGNORECASE,
 )
-_ENDS = re.compile(
-    r"[^\w\n<.。!?？]*+(?:$|[<.。!]|(?:because|since|as)\b|です|でした|である|입니다|이다)",
-    re.IGNORECASE | re.MULTILINE,
-)
-CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
-"""The beginning of a text that takes back what comes before it."""
 _OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
 _RETRACTION = compile_late(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
 
