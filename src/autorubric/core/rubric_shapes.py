@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
-from autorubric.core.described_scores import has_described_scores, read_scored_criterion
+from autorubric.core.described_scores import has_described_scores, read_scale, read_scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries
 from autorubric.core.entry_kinds import OF_ANSWERS, find_answers, read_headings
 from autorubric.core.known_keys import format_errors
@@ -143,7 +143,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if answers := find_answers(entries):
         raise InputError(f"its rows have submissions (in {answers!r}) and no criteria; {OF_ANSWERS}")
-    entries = read_headings(entries)
+    entries = [read_scale(entry) if isinstance(entry, dict) else entry for entry in read_headings(entries)]
     if is_foreign(entries):
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list of options.
