@@ -435,3 +435,17 @@ def test_weights_in_percent_next_to_plain_ones_are_refused(weights: list[Any]) -
     criteria = [{key: value for key, value in one.items() if value is not None} for one in criteria]
     with pytest.raises(InputError, match="but others are not in percent; write all in one unit"):
         Rubric.from_dict(criteria)
+
+
+@each(
+    ("weights", "unclear"),
+    [(["1.000", "1,5"], True), (["1,5", "2.000 Punkte"], True), (["1.5", "1,5"], False), (["1.000", "2.000"], False)],
+)
+def test_a_point_that_may_separate_thousands_is_refused(weights: list[str], unclear: bool) -> None:
+    for text in ("requirement", "Kriterium"):
+        criteria = [{text: f"Is {weight}", "weight": weight} for weight in weights]
+        if not unclear:
+            assert len(Rubric.from_dict(criteria)) == 2
+            continue
+        with pytest.raises(InputError, match="but others have a decimal comma; write it without the point"):
+            Rubric.from_dict(criteria)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from autorubric.files.json_values import as_number, as_weight
+from autorubric.files.json_values import as_number, as_weight, find_unclear_number
 from autorubric.rows.columns import fold_name, join_names
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, is_sentence
 
@@ -165,7 +165,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
-    """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
+    """The places of criteria without a weight, or with one in another notation than others have, and what is wrong.
 
     In this package's own shape, a missing weight is 10.
 
@@ -176,12 +176,14 @@ def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = 
     weights = read_weights(entries)
     given = [weight for weight in weights if weight is not None]
     in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
-    is_mixed = sum(in_percent) < len(given)
+    is_mixed, unclear = sum(in_percent) < len(given), find_unclear_number(given)
     for place, weight in enumerate(weights):
         if weight is None and given and not is_own:
             yield place, "has no weight, but others have; give it one"
         elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
+        elif weight is not None and weight == unclear:
+            yield place, f"has the weight {weight!r:.60}, but others have a decimal comma; write it without the point"
 
 
 def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
@@ -345,13 +347,8 @@ def _is_weight(words: frozenset[str], value: Any) -> bool:
 
 def _has_criteria(value: Any) -> bool:
     """Whether a list has criteria, by the keys of its entries."""
-    weights = {"weight", "points"}
-    return isinstance(value, list) and any(
-        isinstance(entry, Mapping)
-        and not entry.keys().isdisjoint(TEXT_KEYS)
-        and (entry.keys() & weights or "requirement" in entry)
-        for entry in value
-    )
+    entries = [entry.keys() for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    return any(keys & {*TEXT_KEYS} and keys & {"weight", "points", "requirement"} for keys in entries)
 
 
 def _has_parts(words: frozenset[str], value: Any) -> bool:
