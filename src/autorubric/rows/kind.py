@@ -29,7 +29,7 @@ BINARY: dict[bytes, Kind] = {
 """Magic bytes of binary tables."""
 
 _FOREIGN = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
+    (b"PK\x03\x04", "a zip archive, an Excel workbook or a Word document; unpack it, or save it as CSV or text"),
     (b"BZh", "compressed with bzip2; decompress it first"),
     (b"\xfd7zXZ", "compressed with xz; decompress it first"),
     (b"FEA1", "a Feather file of version 1; write it again with a current pyarrow or pandas"),
