@@ -326,6 +326,15 @@ def test_whatever_is_read_becomes_a_rubric_or_an_input_error(value: Any) -> None
             4,
             {"None": 0, "Vague": 0.5, "Clear": 1},
         ),
+        (
+            {
+                "description": "Thesis",
+                "max_score": 4,
+                "levels": [{"name": "Top", "text": "Clear", "score": 4}, {"name": "Low", "text": "None", "score": 0}],
+            },
+            4,
+            {"Top: Clear": 1, "Low: None": 0},
+        ),
         (  # FLASK
             {"Criteria": "Is it kind?", "weight": 3, "Scoring": {"1": "Rude.", "2": "Cool.", "3": "Kind."}},
             3,
@@ -359,12 +368,19 @@ def test_the_levels_of_a_criterion_become_options(entry: Any, weight: float, opt
         {"levels": [{"points": -1, "text": "A"}, {"points": 0, "text": "B"}]},
         {"levels": {"0": "A", "1": "B"}, "ratings": {"0": "A", "1": "B"}},
         {"indicators": [{"points": 2, "text": "Names A"}, {"points": 1, "text": "Names B"}]},
+        {"human_ratings": [{"name": "ann", "score": 4}, {"name": "ben", "score": 2}]},
+        {"ratings": [{"name": "ann", "score": 4}, {"name": "ben", "score": 4}, {"name": "cy", "score": 1}]},
         {"score": 4, "max_score": 5, "levels": [{"score": 1, "range": "low"}, {"score": 5, "range": "high"}]},
     ],
 )
 def test_levels_that_may_mean_something_else_are_refused(scale: Any) -> None:
     with pytest.raises(InputError):
         Rubric.from_dict([{"criterion": "Is kind", "weight": 3, **scale}])
+
+
+def test_levels_of_a_taxonomy_are_no_scale() -> None:
+    (made,) = Rubric.from_dict([{"criterion": "Is kind", "weight": 3, "level1": "Physics", "level2": "Light"}])
+    assert made.options is None
 
 
 class Knowing:

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.misread_keys import SCALE_WORDS, find_misread, find_usual_keys, read_weights, split_words
+from autorubric.core.misread_keys import OF_SCORE, find_misread, find_usual_keys, read_weights
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_weight
-from autorubric.rows.columns import fold_name
+from autorubric.rows.columns import fold_column, fold_name
 from autorubric.rows.record import WEIGHT_KEYS
 
 SCORES = range(1, 6)
-_SCORE = re.compile(r"(?:(?:score|rating|level) ?[_-]?)?(\d+)(?:[ _-]?desc\w*|[ _-]?text)?", re.IGNORECASE)
+_LEVELS = re.compile(
+    r"((performance|rubric|criterion|scoring|scores?|ratings?)_)?"
+    r"(levels|scale|scoring|scores?|ratings?|rubric|choices|descriptors|descriptions|bands|anchors)|等级|量表|档次"
+)
+"""Keys of levels; other lists of texts and numbers may be human ratings, examples or further criteria."""
 _LEVEL_TEXTS = ("label", "name", "title", "description", "definition", "text", "descriptor", "long_description")
 _LEVEL_NUMBERS = ("points", "score", "value", "level", "rating", "marks")
 _POINTS = ("points", "marks")
@@ -93,7 +97,7 @@ def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
     keys, levels = next(iter(scales.items()))
     numbers = [level.number for level in levels]
     lowest, highest = (0.0 if levels[0].is_points else min(numbers)), max(numbers)
-    if min(numbers) < 0 or len({*numbers}) == 1:
+    if min(numbers) < 0 or len({*numbers}) < len(numbers):
         return entry
     rest = {key: value for key, value in entry.items() if key not in keys}
     labels = _number_alike([level.text for level in levels], numbers)
@@ -110,20 +114,20 @@ def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
 def _find_scales(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[_Level]]]:
     """The keys and the levels of each scale of an entry."""
     for key, value in entry.items():
-        if not isinstance(value, list | Mapping) or len(value) < 2 or not split_words(str(key)) & SCALE_WORDS:
+        if not isinstance(value, list | Mapping) or len(value) < 2 or not _LEVELS.fullmatch(fold_column(key)):
             continue
         levels = _read_keyed(value) if isinstance(value, Mapping) else [*filter(None, map(_read_level, value))]
         if len(levels) == len(value) and len({level.is_points for level in levels}) == 1:
             yield (key,), levels
-    keyed = {key: value for key, value in entry.items() if _SCORE.fullmatch(str(key)) and not str(key).isdecimal()}
+    keyed = {key: value for key, value in entry.items() if OF_SCORE.match(str(key)) and not str(key).isdecimal()}
     if levels := _read_keyed(keyed):
         yield tuple(keyed), levels
 
 
 def _read_keyed(texts: Mapping[str, Any]) -> list[_Level]:
     """The levels of texts by score; empty if these are not consecutive."""
-    found = [(_SCORE.fullmatch(str(key)), text) for key, text in texts.items()]
-    levels = [_Level(float(match[1]), text) for match, text in found if match and isinstance(text, str)]
+    found = [(re.findall(r"\d+", str(key)), text) for key, text in texts.items() if OF_SCORE.match(str(key))]
+    levels = [_Level(float(digits[0]), text) for digits, text in found if len(digits) == 1 and isinstance(text, str)]
     numbers = sorted(level.number for level in levels)
     is_whole = len(levels) == len(texts) > 1 and numbers == [numbers[0] + step for step in range(len(numbers))]
     return levels if is_whole else []

@@ -48,7 +48,6 @@ _SENSES = {
 }
 """What words in keys mean, in the languages of known files; every reader uses this table."""
 _MEANT: dict[str, frozenset[str]] = {sense: frozenset(words.split()) for sense, words in _SENSES.items()}
-SCALE_WORDS = _MEANT["scale"] | {"score", "scores"}
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _IN_WORDS = frozenset(("weight", "importance", "priority"))
 _AMOUNT = _MEANT["amount"] | _MEANT["unit"]
@@ -66,7 +65,7 @@ _MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
 _PERCENT = re.compile(r"\s*[(（][%％][)）]\Z")
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
-_OF_SCORE = re.compile(
+OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?|(level|grade|band|tier|stufe|niveau|nivel) )?\d+([-–~]\d+)?\Z"
     r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
@@ -103,9 +102,9 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     if not has_options and len(described) > 1:
         yield f"{join_names(described, 2)} describe a scale, {_NO_SCALE}"
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
-        words = split_words(str(key))
+        words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {name: entry for name, entry in value.items() if _is_weight(split_words(str(name)), entry)}
+            inner = {name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry)}
             yield from (f"{key}: {problem}" for problem in find_misread(inner, known))
         if problem := _find_misread_weight(str(key), words, value, weight):
             yield problem
@@ -233,7 +232,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
 
     for key in dict.fromkeys(key for row in rows for key in row if isinstance(key, str)):
         given = [row[key] for row in rows if row.get(key) not in (None, "")]
-        numbers, words = [as_weight(value) for value in given], split_words(key)
+        numbers, words = [as_weight(value) for value in given], _split(key)
         is_other: object = is_count(numbers) or fold_name(key) in _TEXTS or words & _MEANT["counted"]
         is_other = is_other or (key.isidentifier() and len(words) > 1)  # such as minimumScale
         if given and None not in numbers and (not is_other or (words & _AMOUNT and words <= _AMOUNTS)):
@@ -241,7 +240,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
     are_all = all(marks) and not is_count([as_number(re.sub(r"\D", "", mark)) for mark in marks])
-    for mark, words in zip(marks, map(split_words, marks), strict=True):
+    for mark, words in zip(marks, map(_split, marks), strict=True):
         if mark and words <= _AMOUNTS and (are_all or words & _POINTS):
             yield f"no criterion has a weight, but a text has {mark!r}; give every criterion a weight, that one or 10"
             return
@@ -259,7 +258,7 @@ def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
     entries = criteria if isinstance(criteria, list) else []
     has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
-        words = split_words(str(key))
+        words = _split(str(key))
         known = {"weights", "scores"} if isinstance(value, list) and len(value) == len(entries) else {"weights"}
         if words & (_MEANT["weight"] | known) and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
@@ -285,7 +284,7 @@ def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> I
     numbers = [10.0 if weight is None else as_weight(weight) or 0 for weight in weights]
     added = sum(number for number in numbers if number > 0)
     for key, value in around.items():
-        words, number = split_words(str(key)), as_weight(value)
+        words, number = _split(str(key)), as_weight(value)
         if number is not None and math.isclose(number, added):
             continue
         if number is not None and words & _MEANT["total"] and words <= _AMOUNTS:
@@ -306,7 +305,7 @@ def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
     """
     added = since = 0.0
     for number, (text, weight) in enumerate(criteria, 1):
-        words = split_words(text) if len(text) < 40 else frozenset()
+        words = _split(text) if len(text) < 40 else frozenset()
         is_total = words & _MEANT["total"] and words <= _AMOUNTS
         if number > 1 and is_total and (math.isclose(added, weight) or math.isclose(since, weight)):
             yield f"criterion {number} is {text!r} and has the sum of other weights; leave it out"
@@ -334,8 +333,7 @@ def find_wholes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def split_words(key: str) -> frozenset[str]:
-    """The words of a key, folded: `maxPoints` has `max` and `points`."""
+def _split(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
 
 
@@ -361,7 +359,7 @@ def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
     if words & _MEANT["sign"]:
         values = [str(tag).rpartition(":")[2].strip() for tag in (value if isinstance(value, list) else [value])]
         meant = _MEANT["fault"] - {"negative"} if words == _TAGS else _MEANT["fault"]
-        return any(tag in ("-", "-1") or ((inner := split_words(tag)) & meant and inner <= _FAULTY) for tag in values)
+        return any(tag in ("-", "-1") or ((inner := _split(tag)) & meant and inner <= _FAULTY) for tag in values)
     if words & _MEANT["merit"]:
         return flag in ("false", "no")
     is_number = weight is None and as_number(value) is not None
@@ -388,10 +386,10 @@ def _has_scores(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) > 1 and all(isinstance(entry, Mapping) and "score" in entry for entry in value)
     texts = value.items() if isinstance(value, Mapping) and len(value) > 1 else [("", None)]
-    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
+    return all(OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
 
 
 def _is_level(key: str) -> bool:
     """Whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
-    words = split_words(key)
-    return bool(_OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))
+    words = _split(key)
+    return bool(OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))

@@ -131,6 +131,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     plain = [read_plain_criterion(entry) for entry in entries]
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
+        entries = [read_scale(entry) if isinstance(entry, dict) else entry for entry in entries]
         criteria = _read_others(entries, plain)
     problems = [*find_total_rows((criterion.requirement, criterion.weight) for criterion in criteria)]
     if type(entries[0]) is dict and "weight" not in entries[0]:
@@ -143,7 +144,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if answers := find_answers(entries):
         raise InputError(f"its rows have submissions (in {answers!r}) and no criteria; {OF_ANSWERS}")
-    entries = [read_scale(entry) if isinstance(entry, dict) else entry for entry in read_headings(entries)]
+    entries = read_headings(entries)
     if is_foreign(entries):
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list of options.
