@@ -287,6 +287,102 @@ def test_whatever_is_read_becomes_a_rubric_or_an_input_error(value: Any) -> None
     assert Rubric.from_dict(made.to_dict()) == made
 
 
+@each(
+    ("entry", "weight", "options"),
+    [
+        (  # Canvas: the points of a criterion are those of its best rating
+            {
+                "description": "Thesis",
+                "long_description": "States a clear thesis.",
+                "points": 5.0,
+                "ratings": [
+                    {"id": "b1", "points": 5.0, "description": "Full", "long_description": "In the first paragraph."},
+                    {"id": "b2", "points": 2.0, "description": "Partial", "long_description": ""},
+                    {"id": "b3", "points": 1.0, "description": "No marks", "long_description": None},
+                ],
+            },
+            5,
+            {"Full: In the first paragraph.": 1, "Partial": 0.4, "No marks": 0.2},
+        ),
+        (
+            {
+                "description": "Bonus",
+                "points": 2,
+                "ignore_for_scoring": True,
+                "ratings": [{"points": n, "title": f"{n}"} for n in (2, 0)],
+            },
+            0,
+            {"2": 1, "0": 0},
+        ),
+        (  # Moodle subtracts the lowest score
+            {
+                "description": "Thesis",
+                "levels": [
+                    {"score": 1, "definition": "None"},
+                    {"score": "3", "definition": "Vague"},
+                    {"score": 5, "definition": "Clear"},
+                ],
+            },
+            4,
+            {"None": 0, "Vague": 0.5, "Clear": 1},
+        ),
+        (
+            {
+                "description": "Thesis",
+                "max_score": 4,
+                "levels": [{"name": "Top", "text": "Clear", "score": 4}, {"name": "Low", "text": "None", "score": 0}],
+            },
+            4,
+            {"Top: Clear": 1, "Low: None": 0},
+        ),
+        (  # FLASK
+            {"Criteria": "Is it kind?", "weight": 3, "Scoring": {"1": "Rude.", "2": "Cool.", "3": "Kind."}},
+            3,
+            {"Rude.": 0, "Cool.": 0.5, "Kind.": 1},
+        ),
+        (  # Prometheus, in a list of criteria
+            {"criteria": "Is it kind?", **{f"score{n}_description": f"{n} jokes" for n in range(1, 6)}},
+            4,
+            {f"{n} jokes": (n - 1) / 4 for n in range(1, 6)},
+        ),
+        (
+            {"requirement": "Is kind", "levels": [{"points": 2, "label": "Yes"}, {"points": 0, "label": "yes"}]},
+            2,
+            {"2. Yes": 1, "0. yes": 0},
+        ),
+    ],
+)
+def test_the_levels_of_a_criterion_become_options(entry: Any, weight: float, options: dict[str, float]) -> None:
+    for shape in ([entry], {"criteria": [entry]}, [{"name": "S", "criteria": [entry]}]):
+        (made,) = Rubric.from_dict(shape)
+        assert made.weight == weight
+        assert {option.label: option.value for option in made.options or ()} == pytest.approx(options)
+
+
+@each(
+    "scale",
+    [
+        {"levels": {"1": "Rude.", "5": "Kind."}},  # is 3 an option?
+        {"levels": [{"points": 2, "score": 1, "text": "A"}, {"points": 0, "score": 0, "text": "B"}]},
+        {"levels": [{"points": 1, "text": "A"}, {"score": 0, "text": "B"}]},
+        {"levels": [{"points": -1, "text": "A"}, {"points": 0, "text": "B"}]},
+        {"levels": {"0": "A", "1": "B"}, "ratings": {"0": "A", "1": "B"}},
+        {"indicators": [{"points": 2, "text": "Names A"}, {"points": 1, "text": "Names B"}]},
+        {"human_ratings": [{"name": "ann", "score": 4}, {"name": "ben", "score": 2}]},
+        {"ratings": [{"name": "ann", "score": 4}, {"name": "ben", "score": 4}, {"name": "cy", "score": 1}]},
+        {"score": 4, "max_score": 5, "levels": [{"score": 1, "range": "low"}, {"score": 5, "range": "high"}]},
+    ],
+)
+def test_levels_that_may_mean_something_else_are_refused(scale: Any) -> None:
+    with pytest.raises(InputError):
+        Rubric.from_dict([{"criterion": "Is kind", "weight": 3, **scale}])
+
+
+def test_levels_of_a_taxonomy_are_no_scale() -> None:
+    (made,) = Rubric.from_dict([{"criterion": "Is kind", "weight": 3, "level1": "Physics", "level2": "Light"}])
+    assert made.options is None
+
+
 class Knowing:
     async def grade(self, to_grade: str, rubric: list[Criterion], **more: Any) -> dict[str, Any]:
         return {"to_grade": to_grade, "rubric": rubric, **more}
@@ -355,3 +451,17 @@ def test_weights_in_percent_next_to_plain_ones_are_refused(weights: list[Any]) -
     criteria = [{key: value for key, value in one.items() if value is not None} for one in criteria]
     with pytest.raises(InputError, match="but others are not in percent; write all in one unit"):
         Rubric.from_dict(criteria)
+
+
+@each(
+    ("weights", "unclear"),
+    [(["1.000", "1,5"], True), (["1,5", "2.000 Punkte"], True), (["1.5", "1,5"], False), (["1.000", "2.000"], False)],
+)
+def test_a_point_that_may_separate_thousands_is_refused(weights: list[str], unclear: bool) -> None:
+    for text in ("requirement", "Kriterium"):
+        criteria = [{text: f"Is {weight}", "weight": weight} for weight in weights]
+        if not unclear:
+            assert len(Rubric.from_dict(criteria)) == 2
+            continue
+        with pytest.raises(InputError, match="but others have a decimal comma; write it without the point"):
+            Rubric.from_dict(criteria)

@@ -1,5 +1,6 @@
 import gc
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
 from autorubric.dataset.dataset_reading import read_record
+from autorubric.dataset.storage import encode_dataset
 from tests.offenders import each, offenders
 
 RECORD: dict[str, Any] = {
@@ -467,3 +469,17 @@ def test_the_copy_of_a_dataset_that_a_run_made_is_read_whatever_its_size(
     path.write_bytes(b'{"prompt": "caf\xe9", "rubric": null, "items": []}')
     with pytest.raises(InputError, match=r"dataset\.json: .*prompt contains a lone surrogate"):
         RubricDataset.from_stored(path)
+
+
+def test_a_dataset_is_encoded_in_little_more_memory_than_its_text_takes() -> None:
+    dataset = RubricDataset(prompt="p", rubric=Rubric([Criterion(requirement="Is kind")]))
+    for place in range(200):
+        dataset.add_item(submission=f"{place} é" * 2000, description="")
+    tracemalloc.start()
+    try:
+        content = encode_dataset(dataset)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert content == dataset.to_json().encode()
+    assert peak < 2 * len(content)  # 3.4 times through the text

@@ -95,6 +95,7 @@ def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:
         ("id,overall\n0,1e999", "a.csv:2: the score 'overall' is '1e999'; expected a number"),
         ("id,overall\n0,many", "a.csv:2: the score 'overall' is 'many'; expected a number"),
         ('id,overall\n0,"1,000"', "a.csv:2: the score 'overall' is '1,000'; expected a number"),
+        ("id;overall\n0;1,5\n1;1.000", "a.csv: the score 'overall' is '1.000', but others have a decimal comma"),
         ("id,overall\n99,3", "a.csv:2: no item has the id '99'"),
         ("id,rating\n0,3", "a.csv:2: no column 'overall'; the columns are 'id', 'rating'"),
         (

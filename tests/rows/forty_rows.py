@@ -152,7 +152,7 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
 ]
 """Rubrics as other data sets write them, and their criteria."""
 
-SCALE = {"0": "No scattering.", "1": "Scattering."}
+SCALE = {"0": "No scattering.", "5": "Scattering."}
 UNREAD: list[tuple[Any, str]] = [
     (
         [{"name": "Light", "description": "Names scattering.", "max_score": 5}],
@@ -214,10 +214,13 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     (
         [{"criterion": "Names scattering.", "weight": 5, "levels": SCALE}],
-        "'levels' is {'0': 'No scattering.', '1': 'Sca",
+        "'levels' is {'0': 'No scattering.', '5': 'Sca",
     ),
     ([{**OWN[0], "scale": "1-5"}], "'scale' is '1-5', but without options a criterion is met or not"),
-    ([{"criterion": "Is readable.", "weight": 5, "score_ranges": SCALE}], "'score_ranges' is {'0': 'No scattering.'"),
+    (
+        [{"criterion": "Is readable.", "weight": 5, "score_ranges": {"0-4": "No.", "5": "Yes."}}],
+        "'score_ranges' is {'0-4': 'No.'",
+    ),
     ([{**OWN[0], "items": OWN}], "'items' has 1 more; write them as criteria of the rubric with their weights"),
     (
         {"criteria": OWN, "pitfalls": [{"requirement": "Lies.", "weight": -3}]},

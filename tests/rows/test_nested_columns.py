@@ -58,6 +58,13 @@ def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
     [item], _ = items(path, query="conversation_b[0].content", submission="conversation_b[-1].content")
     assert (item.id, item.prompt, item.submission) == ("81", "Why?", "No.")
     assert item.metadata == {key: PAIR[key] for key in ("conversation_a", "conversation_b")}
+    [item], notes = items(path, submission="conversation_b[-1].content")
+    assert (item.prompt, item.submission) == ("Why?", "No.")
+    assert f"{path}: the other turns of 'conversation_b' are read as the query" in notes
+    drafts = written(tmp_path / "drafts.jsonl", {"id": 1, "drafts": ["So.", "No."], "said": [SAID]})
+    for column, text in (("drafts[-1]", "No."), ("said[-1].content", SAID["content"])):
+        [item], _ = items(drafts, submission=column)
+        assert (item.prompt, item.submission) == (None, text)
     models = written(tmp_path / "models.jsonl", {"answers": {"gpt-3.5": "So."}})
     assert [item.submission for item in items(models, submission="answers.gpt-3.5")[0]] == ["So."]
 

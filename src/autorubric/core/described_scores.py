@@ -1,12 +1,25 @@
-"""One criterion on five described scores, as Prometheus and BiGGen-Bench write it."""
+"""Scales of criteria: described scores, as in Prometheus, and levels with points, as in Canvas and Moodle."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.misread_keys import OF_SCORE, find_misread, find_usual_keys, read_weights
 from autorubric.errors import InputError
+from autorubric.files.json_values import as_weight
+from autorubric.rows.columns import fold_column, fold_name
+from autorubric.rows.record import WEIGHT_KEYS
 
 SCORES = range(1, 6)
+_LEVELS = re.compile(
+    r"((performance|rubric|criterion|scoring|scores?|ratings?)_)?"
+    r"(levels|scale|scoring|scores?|ratings?|rubric|choices|descriptors|descriptions|bands|anchors)|等级|量表|档次"
+)
+"""Keys of levels; other lists of texts and numbers may be human ratings, examples or further criteria."""
+_LEVEL_TEXTS = ("label", "name", "title", "description", "definition", "text", "descriptor", "long_description")
+_LEVEL_NUMBERS = ("points", "score", "value", "level", "rating", "marks")
+_POINTS = ("points", "marks")
 
 
 def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
@@ -44,8 +57,90 @@ def read_scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criteri
 
 
 def _build_options(texts: list[str]) -> list[CriterionOption]:
-    """Options with the descriptions as labels, numbered if two read alike or one is blank."""
-    folded = {text.strip().casefold() for text in texts}
-    clear = len(folded) == len(texts) and "" not in folded
-    labels = texts if clear else [f"{score}. {text}".strip() for score, text in zip(SCORES, texts, strict=True)]
+    labels = _number_alike(texts, SCORES)
     return [CriterionOption(label=label, value=index / 4) for index, label in enumerate(labels)]
+
+
+def _number_alike(texts: Sequence[str], numbers: Sequence[float]) -> list[str]:
+    """The texts as labels of options, numbered if two read alike or one is blank."""
+    folded = {text.strip().casefold() for text in texts}
+    if len(folded) == len(texts) and "" not in folded:
+        return [*texts]
+    return [f"{number:g}. {text}".strip() for number, text in zip(numbers, texts, strict=True)]
+
+
+class _Level(NamedTuple):
+    number: float
+    text: str
+    is_points: bool = False
+    rest: Mapping[str, Any] = {}
+
+
+def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry of a criterion with its scale as options; one without options and with one scale, else unchanged.
+
+    A scale is a list of levels with points or a score, texts by consecutive scores, or a key for each score. Points
+    are shares of the highest; other scores run from 0, the lowest, to 1. Without a weight, the range is the weight.
+
+    Example:
+        >>> levels = [{"points": 4, "description": "Clear"}, {"points": 1, "description": "Vague"}]
+        >>> read_scale({"description": "Thesis", "ratings": levels})["options"]
+        [{'label': 'Clear', 'value': 1.0, 'metadata': {}}, {'label': 'Vague', 'value': 0.25, 'metadata': {}}]
+        >>> read_scale({"criterion": "Tone", "levels": {"1": "Rude", "2": "Cool", "3": "Kind"}})["weight"]
+        2.0
+    """
+    scales = {} if entry.get("options") else dict(_find_scales(entry))
+    if len(scales) != 1:
+        return entry
+    keys, levels = next(iter(scales.items()))
+    numbers = [level.number for level in levels]
+    lowest, highest = (0.0 if levels[0].is_points else min(numbers)), max(numbers)
+    if min(numbers) < 0 or len({*numbers}) < len(numbers):
+        return entry
+    rest = {key: value for key, value in entry.items() if key not in keys}
+    labels = _number_alike([level.text for level in levels], numbers)
+    rest["options"] = [
+        {"label": label, "value": (level.number - lowest) / (highest - lowest), "metadata": dict(level.rest)}
+        for label, level in zip(labels, levels, strict=True)
+    ]
+    if rest.get("ignore_for_scoring") is True:  # as in Canvas
+        return rest | dict.fromkeys(find_usual_keys(tuple(rest), WEIGHT_KEYS) or ["weight"], 0.0)
+    has_weight = read_weights([rest]) != [None] or (lowest and any(find_misread(rest, {"options": levels})))
+    return rest if has_weight else {**rest, "weight": highest - lowest}
+
+
+def _find_scales(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[_Level]]]:
+    """The keys and the levels of each scale of an entry."""
+    for key, value in entry.items():
+        if not isinstance(value, list | Mapping) or len(value) < 2 or not _LEVELS.fullmatch(fold_column(key)):
+            continue
+        levels = _read_keyed(value) if isinstance(value, Mapping) else [*filter(None, map(_read_level, value))]
+        if len(levels) == len(value) and len({level.is_points for level in levels}) == 1:
+            yield (key,), levels
+    keyed = {key: value for key, value in entry.items() if OF_SCORE.match(str(key)) and not str(key).isdecimal()}
+    if levels := _read_keyed(keyed):
+        yield tuple(keyed), levels
+
+
+def _read_keyed(texts: Mapping[str, Any]) -> list[_Level]:
+    """The levels of texts by score; empty if these are not consecutive."""
+    found = [(re.findall(r"\d+", str(key)), text) for key, text in texts.items() if OF_SCORE.match(str(key))]
+    levels = [_Level(float(digits[0]), text) for digits, text in found if len(digits) == 1 and isinstance(text, str)]
+    numbers = sorted(level.number for level in levels)
+    is_whole = len(levels) == len(texts) > 1 and numbers == [numbers[0] + step for step in range(len(numbers))]
+    return levels if is_whole else []
+
+
+def _read_level(level: Any) -> _Level | None:
+    """A level of a list; None if it has no text, or not one number."""
+    if not isinstance(level, Mapping):
+        return None
+    names = {fold_name(key): key for key in level}
+    numbers = [name for name in _LEVEL_NUMBERS if name in names and as_weight(level[names[name]]) is not None]
+    texts = [str(level[names[name]]).strip() for name in _LEVEL_TEXTS if level.get(names.get(name)) is not None]
+    if len(numbers) != 1 or not texts:
+        return None
+    used = {names.get(name) for name in (*numbers, *_LEVEL_TEXTS)}
+    text = ": ".join(dict.fromkeys(filter(None, texts)))
+    rest = {key: value for key, value in level.items() if key not in used and value is not None}
+    return _Level(as_weight(level[names[numbers[0]]]) or 0.0, text, numbers[0] in _POINTS, rest)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from autorubric.files.json_values import as_number, as_weight
+from autorubric.files.json_values import as_number, as_weight, find_unclear_number
 from autorubric.rows.columns import fold_name, join_names
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, is_sentence
 
@@ -65,7 +65,7 @@ _MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
 _PERCENT = re.compile(r"\s*[(（][%％][)）]\Z")
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
-_OF_SCORE = re.compile(
+OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?|(level|grade|band|tier|stufe|niveau|nivel) )?\d+([-–~]\d+)?\Z"
     r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
@@ -76,7 +76,8 @@ _UNAPPLIED = "nothing applies it: multiply it into the weights of its criteria"
 _FAULT = f"give a criterion that describes a fault a negative weight, {_ELSE}"
 _NO_SCALE = (
     "but without options a criterion is met or not; "
-    f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
+    "write it as options, each with a label and a value from 0 to 1, as 'levels' with 'points' and 'description', "
+    f"{_ELSE}"
 )
 
 
@@ -163,7 +164,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
-    """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
+    """The places of criteria without a weight, or with one in another notation than others have, and what is wrong.
 
     In this package's own shape, a missing weight is 10.
 
@@ -174,12 +175,14 @@ def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = 
     weights = read_weights(entries)
     given = [weight for weight in weights if weight is not None]
     in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
-    is_mixed = sum(in_percent) < len(given)
+    is_mixed, unclear = sum(in_percent) < len(given), find_unclear_number(given)
     for place, weight in enumerate(weights):
         if weight is None and given and not is_own:
             yield place, "has no weight, but others have; give it one"
         elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
+        elif weight is not None and weight == unclear:
+            yield place, f"has the weight {weight!r:.60}, but others have a decimal comma; write it without the point"
 
 
 def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
@@ -342,13 +345,8 @@ def _is_weight(words: frozenset[str], value: Any) -> bool:
 
 def _has_criteria(value: Any) -> bool:
     """Whether a list has criteria, by the keys of its entries."""
-    weights = {"weight", "points"}
-    return isinstance(value, list) and any(
-        isinstance(entry, Mapping)
-        and not entry.keys().isdisjoint(TEXT_KEYS)
-        and (entry.keys() & weights or "requirement" in entry)
-        for entry in value
-    )
+    entries = [entry.keys() for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    return any(keys & {*TEXT_KEYS} and keys & {"weight", "points", "requirement"} for keys in entries)
 
 
 def _has_parts(words: frozenset[str], value: Any) -> bool:
@@ -388,10 +386,10 @@ def _has_scores(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) > 1 and all(isinstance(entry, Mapping) and "score" in entry for entry in value)
     texts = value.items() if isinstance(value, Mapping) and len(value) > 1 else [("", None)]
-    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
+    return all(OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
 
 
 def _is_level(key: str) -> bool:
     """Whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
     words = _split(key)
-    return bool(_OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))
+    return bool(OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
-from autorubric.core.described_scores import has_described_scores, read_scored_criterion
+from autorubric.core.described_scores import has_described_scores, read_scale, read_scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries
 from autorubric.core.entry_kinds import OF_ANSWERS, find_answers, read_headings
 from autorubric.core.known_keys import format_errors
@@ -129,6 +129,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     plain = [read_plain_criterion(entry) for entry in entries]
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
+        entries = [read_scale(entry) if isinstance(entry, dict) else entry for entry in entries]
         criteria = _read_others(entries, plain)
     problems = [*find_total_rows((criterion.requirement, criterion.weight) for criterion in criteria)]
     if type(entries[0]) is dict and "weight" not in entries[0]:

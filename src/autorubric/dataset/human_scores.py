@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
-from autorubric.files.json_values import as_weight
+from autorubric.files.json_values import as_weight, find_unclear_number
 from autorubric.rows import RowReader, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.rows.record import is_blank
@@ -34,7 +34,7 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
         >>> read_human_scores(dataset, "overall")
         [4.5, nan]
     """
-    problems: list[str] = []
+    problems = _find_unclear_score([item.metadata.get(key) for item in dataset.items], key)
     scores = [math.nan] * len(dataset)
     for place, item in enumerate(dataset.items):
         with collected(problems, f"item {item.id or place}: "):
@@ -73,6 +73,8 @@ def join_human_scores(
         if rows and not any("id" in row.columns or find_submission_texts(row.fields) for row in rows):
             advice = f"the columns are {join_names(rows[0].fields)}; name it with {COLUMN_OPTION.format(role='id')}"
             raise InputError(f"{rows[0].where}: no column with ids; {advice}")
+        unclear = _find_unclear_score([row.fields.get(key) for row in rows], key)
+        problems += (f"{name_input(path)}: {problem}" for problem in unclear)
         for row in rows:
             with collected(problems, f"{row.where}: "):
                 score = _parse_score(row.fields.get(key), key)
@@ -89,6 +91,12 @@ def join_human_scores(
     means = {n: {key: round(math.fsum(scores) / len(scores), 12)} for n, scores in found.items() if scores}
     items = [replace(item, metadata=rest[n] | means.get(n, {})) for n, item in enumerate(dataset.items)]
     return replace(dataset, items=items)
+
+
+def _find_unclear_score(values: Sequence[Any], key: str) -> list[str]:
+    unclear = find_unclear_number(values)
+    problem = f"the score {key!r} is {unclear!r}, but others have a decimal comma; write it without the point"
+    return [] if unclear is None else [problem]
 
 
 def _parse_score(value: Any, key: str) -> float:

@@ -6,6 +6,7 @@ items is written once, under `rubrics`, and referenced by its items: `{"$ref": "
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from collections import Counter
@@ -149,6 +150,28 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
         except InputError:
             # `to_json` names every value that cannot be written, with its place.
             write_atomically(path, [dataset.to_json(), "\n"])
+
+
+def encode_dataset(dataset: RubricDataset) -> bytes:
+    """The text of `RubricDataset.to_json` in UTF-8, encoded item by item to save memory.
+
+    Raises:
+        InputError: a value that cannot be written.
+
+    Example:
+        >>> from autorubric.dataset import RubricDataset
+        >>> dataset = RubricDataset(prompt="Explain photosynthesis")
+        >>> encode_dataset(dataset) == dataset.to_json().encode()
+        True
+    """
+    content = io.BytesIO()
+    try:
+        for piece in _format_document(dataset):
+            content.write(piece.encode())
+    except InputError:
+        return dataset.to_json().encode()  # names every value that cannot be written, with its place
+    content.truncate(content.tell() - 1)
+    return content.getvalue()
 
 
 def build_dataset_record(dataset: RubricDataset) -> dict[str, Any]:

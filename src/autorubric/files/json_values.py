@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeGuard
@@ -137,3 +137,15 @@ def as_weight(value: object) -> float | None:
     if isinstance(value, str):
         value = _COMMA.sub(r"\1.\2", _UNITS.sub("", _MINUS.sub("-", value.translate(_WIDE))))
     return as_number(value)
+
+
+def find_unclear_number(values: Iterable[object]) -> str | None:
+    """The first of the numbers of a column in which a point may separate thousands, if another has a decimal comma.
+
+    Example:
+        >>> find_unclear_number(["1,5", "1.000"]), find_unclear_number(["1.5", "1.000"])
+        ('1.000', None)
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    has_comma = any(re.fullmatch(r"\D*\d+,\d+\D*", text) for text in texts)
+    return next((text for text in texts if has_comma and re.fullmatch(r"\D*\d{1,3}\.\d{3}\D*", text)), None)

@@ -16,6 +16,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES
 from autorubric.dataset.label_rows import LABEL_ROLES
 from autorubric.dataset.label_table import LabelTable
+from autorubric.dataset.storage import encode_dataset
 from autorubric.errors import InputError
 from autorubric.files.json_values import is_missing
 from autorubric.files.remote import make_path
@@ -215,7 +216,7 @@ def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> R
 
 def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, ShardPart | None]:
     """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
-    part = settings.build_division().build_part(lambda: whole.to_json().encode(), len(whole))
+    part = settings.build_division().build_part(lambda: encode_dataset(whole), len(whole))
     if part is None:
         return whole, None
     return replace(whole, items=[whole[place] for place in part.shard.find_places(whole)]), part
@@ -235,7 +236,7 @@ async def _grade(
     plan = replace(
         _build_plan(dataset, grader, settings, part), write_tables=partial(_write_tables, dataset, grader, settings)
     )
-    content = dataset.to_json().encode()
+    content = encode_dataset(dataset)
     result = await run_experiment(plan, content, progress=settings.progress, stop=settings.stop, keep=settings.keep)
     if result.summary is not None and result.summary.refused:
         raise InputError(result.stopped or "the endpoint refused the run", result.summary.advice)
@@ -256,7 +257,7 @@ async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, setting
     """The result of a dry run: no request is made and nothing is written."""
     settings.show_stand_ins(len(dataset), [model.name for model in (await grader.open_session()).models.values()])
     if not settings.replace:
-        changes = partial(_build_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
+        changes = partial(_build_plan(dataset, grader, settings).find_changes, encode_dataset(dataset))
         note_another_run(Path(settings.out), "evaluation", changes)
     with open_estimate_ledger(Path(settings.out)) as ledger:
         replies = [row for row in ledger.add_up() if row.calls > row.failed]

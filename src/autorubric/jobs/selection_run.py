@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.storage import encode_dataset
 from autorubric.errors import InputError, collected, warn
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import SessionLimits
@@ -346,7 +347,7 @@ async def _grade_candidates(
         if result.error is not None:
             failures.add_text(result.error, candidates[result.item_idx].sample_id, "judge")
 
-    content = dataset.to_json().encode()
+    content = encode_dataset(dataset)
     graded = await run_experiment(
         plan, content, on_item=record_score, progress=settings.progress, stop=settings.stop, keep=False
     )

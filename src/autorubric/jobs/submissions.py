@@ -14,6 +14,7 @@ from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.id_columns import note_id_columns
 from autorubric.dataset.item import (
     ROLES,
     build_item_reader,
@@ -312,7 +313,7 @@ def _read_rows(
     if path is not None or columns or not all(isinstance(submission, str | DataItem) for submission in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.read_items(), source.where, _name_run(path) if path else IN_MEMORY
-        for note in [*source.notes, *collect_query_notes(where, items, prompt)]:
+        for note in [*source.notes, *collect_query_notes(where, items, prompt), *note_id_columns(where, items)]:
             warn(note)
     else:
         items = [

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.described_scores import read_scale
 from autorubric.core.entries import RubricParts, find_parts, is_foreign
 from autorubric.core.entry_kinds import read_headings
 from autorubric.core.misread_keys import find_hidden_weights, find_misread, find_total_rows, find_uneven_weights
@@ -97,7 +98,7 @@ def read_query(value: Any) -> str:
 
 
 def list_entries(value: Any) -> list[Any]:
-    """The criteria of a rubric in any of its shapes, as they were written.
+    """The criteria of a rubric in any of its shapes, as they were written, scales as options.
 
     Raises:
         InputError: it is not a rubric.
@@ -113,8 +114,8 @@ def list_entries(value: Any) -> list[Any]:
     if isinstance(value, Mapping) or any(
         isinstance(entry, Mapping) and not isinstance(entry.get("criteria", ""), str) for entry in value
     ):
-        return unfold(dict(value) if isinstance(value, Mapping) else list(value)).entries
-    return list(value)
+        value = unfold(dict(value) if isinstance(value, Mapping) else list(value)).entries
+    return [read_scale(entry) if isinstance(entry, dict) else entry for entry in value]
 
 
 def read_raw_rubric(

@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
-from autorubric.rows.dialogues import drop_copies
+from autorubric.rows.dialogues import drop_copies, is_conversation
 from autorubric.rows.paths import find_text_path, find_value
 from autorubric.rows.record import Record, find_paths, find_rubric, from_cell
 
@@ -233,6 +233,10 @@ class RowReader:
         found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._choose_column(role, names, fields) for role, names in rivals.items()}}
+        base, _, rest = self.given.get("submission", "").partition("[-1]")
+        if rest and "query" in self.roles and "query" not in found and is_conversation(fields.get(base)):
+            found = {**found, "query": base}
+            self._add_note(f"{self.where}: the other turns of {base!r} are read as the query")
         if problem := self._find_misreading(fields, found):
             raise InputError(f"{record.where}: {problem}")
         self._check_passages(rivals.get("submission", [found.get("submission", "")]), fields, found)
@@ -259,8 +263,7 @@ class RowReader:
             path = find_text_path(fields, found[role], is_query=role == "query")
             if path not in ("", found[role]):
                 note = f"{self.where}: {found[role]!r} is JSON text, read whole; to read a part of it, pass "
-                note += self.option.format(role=role).replace("NAME", path)
-                self.notes += [note] * (note not in self.notes)
+                self._add_note(note + self.option.format(role=role).replace("NAME", path))
 
     def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
         """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
@@ -272,11 +275,13 @@ class RowReader:
                 return f"{problem}; name the {role} with {self.option.format(role=role)}{label}"
         return next(find_weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
+    def _add_note(self, note: str) -> None:
+        self.notes += [note] * (note not in self.notes)
+
     def _note_guess(self, role: str, column: str) -> str:
         """The column; adds a note if it was guessed from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
-            note = f"{self.where}: column {column!r} is read as the {role}"
-            self.notes += [note] * (note not in self.notes)
+            self._add_note(f"{self.where}: column {column!r} is read as the {role}")
         return column
 
     def _choose_column(self, role: str, names: list[str], fields: dict[str, Any]) -> str:
@@ -289,8 +294,9 @@ class RowReader:
         given = [name for name in names if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if fold_column(name) == known.own]
         if len(own) == 1 and full and own[0] not in full:
-            note = f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
-            self.notes += [note] * (note not in self.notes)
+            self._add_note(
+                f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
+            )
         if known.is_ranked and first:
             return min(first, key=lambda name: known.names.index(fold_column(name)))
         if len(own) == 1:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.rows.record import Prompt, dump_question, fold_role, read_prompt, read_question, to_plain
+from autorubric.rows.record import Prompt, dump_question, fold_role, from_cell, read_prompt, read_question, to_plain
 
 _SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
 
@@ -29,6 +29,18 @@ def split_dialogues(one: Any, other: Any) -> tuple[list[dict[str, str]], list[st
         return [], []
     turns = [{"role": fold_role(role), "content": text.strip()} for role, text in zip(*[iter(said)] * 2, strict=True)]
     return turns, [text[shared[-1].end(1) + 1 :].strip() for text in (one, other)]
+
+
+def is_conversation(value: Any) -> bool:
+    """Whether a value is a list of several messages, or JSON text of one.
+
+    Example:
+        >>> is_conversation([{"role": "user"}, {"role": "assistant"}]), is_conversation(["Why?", "So."])
+        (True, False)
+    """
+    turns = from_cell(value)
+    is_list = isinstance(turns, list) and len(turns) > 1
+    return is_list and all(isinstance(turn, Mapping) and {"role", "from"} & turn.keys() for turn in turns)
 
 
 def drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:

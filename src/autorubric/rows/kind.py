@@ -11,8 +11,9 @@ from autorubric.errors import InputError
 from autorubric.files.remote import find_address, is_remote_file, is_remote_folder, list_objects
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import read_text
+from autorubric.rows.bullets import is_list
 
-Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "parquet", "arrow", "arrow stream"]
+Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "list", "parquet", "arrow", "arrow stream"]
 
 HEAD = 64 * 1024
 """Bytes that are read to detect the kind."""
@@ -26,7 +27,7 @@ BINARY: dict[bytes, Kind] = {
 """Magic bytes of binary tables."""
 
 _FOREIGN = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
+    (b"PK\x03\x04", "a zip archive, an Excel workbook or a Word document; unpack it, or save it as CSV or text"),
     (b"BZh", "compressed with bzip2; decompress it first"),
     (b"\xfd7zXZ", "compressed with xz; decompress it first"),
     (b"FEA1", "a Feather file of version 1; write it again with a current pyarrow or pandas"),
@@ -41,6 +42,7 @@ ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", "
 """`ENDINGS` without those of JSON and YAML documents."""
 _PACKED = (".gz", ".zst")
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
+_TEXTS = (".txt", ".md")
 _GOES_ON = ("{", "[", ",")
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -76,6 +78,8 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         return "csv"
     if ending in ("parquet", "arrow"):
         raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
+    if Path(path).suffix.lower() in _TEXTS and is_list(text):
+        return "list"
     return ending or ("yaml" if _YAML.match(text) else _refuse_unknown(text, name))
 
 
@@ -150,7 +154,6 @@ def _refuse_unknown(text: str, name: str) -> Kind:
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 _ABOUT = ("dataset_info.json", "dataset_infos.json", _STATE, _SPLITS)
-_TEXTS = (".txt", ".md")
 
 
 def is_dataset_folder(path: str | Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from autorubric.files.parquet import read_arrow, read_parquet
 from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, check_file, decode, iter_lines, parse_toml, read_jsonl
+from autorubric.rows.bullets import parse_list
 from autorubric.rows.columns import NESTED, ROLES, fold_column
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_files, is_dataset_folder
 from autorubric.rows.record import HOLDERS, Record
@@ -26,7 +26,7 @@ from autorubric.rows.stream import is_stream, name_input, open_input, open_text
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 """Kinds whose rows have columns: every row has all of them, and missing values are blank or null."""
 
-DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
+DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml", "list")
 """Kinds that contain one value, which is read whole."""
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
@@ -71,21 +71,20 @@ class RowFile:
             InputError: the file as a whole cannot be read.
         """
         if self.files != (self.path,):
-            number = itertools.count(1)
-            for shard in map(inspect_file, self.files):
-                yield from (Record(record.where, next(number), record.fields) for record in shard.iter_rows(problems))
+            rows = (record for shard in map(inspect_file, self.files) for record in shard.iter_rows(problems))
+            yield from (record._replace(number=number) for number, record in enumerate(rows, 1))
             return
         if self.kind in DOCUMENTS:
             yield from iter_objects(self.read_document(), self.name, problems)
             return
         with (open_text if self.kind in ("csv", "jsonl") else open_input)(self.path) as file:
             if self.kind in ("csv", "jsonl"):
-                rows = (read_delimited if self.kind == "csv" else read_jsonl)(file, self.name, problems)
+                found = (read_delimited if self.kind == "csv" else read_jsonl)(file, self.name, problems)
             elif self.kind == "parquet":
-                rows = read_parquet(file, self.name)
+                found = read_parquet(file, self.name)
             else:
-                rows = read_arrow(file, self.name, stream=self.kind == "arrow stream")
-            for line, fields in rows:
+                found = read_arrow(file, self.name, stream=self.kind == "arrow stream")
+            for line, fields in found:
                 yield Record(f"{self.name}:{line}", line, fields)
 
     def read_document(self) -> Any:
@@ -97,8 +96,8 @@ class RowFile:
         text = self.read_text()
         if self.kind == "json":
             return unwrap_rows(parse_json(text, self.name))
-        if self.kind == "toml":
-            return parse_toml(text, self.name)
+        if self.kind in ("toml", "list"):
+            return (parse_toml if self.kind == "toml" else parse_list)(text, self.name)
         from autorubric.files.strict_yaml import parse_yaml
 
         return unwrap_rows(parse_yaml(text, self.name))

@@ -169,7 +169,8 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
     """
     path = directory / DATASET_FILE
     try:
-        if path.read_bytes() == content + b"\n":
+        written = path.read_bytes()
+        if len(written) == len(content) + 1 and written.startswith(content):
             return range(len(dataset))
         before = _hash_items(RubricDataset.from_stored(path))
     except (OSError, InputError):

@@ -14,6 +14,7 @@ from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric, check_grader
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
+from autorubric.dataset.storage import encode_dataset
 from autorubric.errors import AutorubricError, InputError, warn
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -163,7 +164,7 @@ class EvalRunner:
             RuntimeError: an item failed and `fail_fast` is set; no further call is made.
         """
         config, dataset = self.config, self.dataset
-        content = dataset.to_json().encode()
+        content = encode_dataset(dataset)
         plan = ExperimentPlan(
             dataset,
             self.grader,

@@ -1,0 +1,41 @@
+"""Columns that may have the ids of items that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from autorubric.dataset.item import DataItem
+from autorubric.rows import join_names
+from autorubric.rows.columns import COLUMN_OPTION, fold_column
+from autorubric.rows.record import is_blank, is_sentence
+
+_LEAST_ROWS = 10
+"""Fewer values may differ by chance."""
+
+
+def note_id_columns(where: str, items: Sequence[DataItem]) -> Iterator[str]:
+    """A note on the columns with distinct short values if no item has an id: those called ids, else all.
+
+    Example:
+        >>> rows = [DataItem("So.", "", metadata={"Student-ID": name, "lang": "en"}) for name in ("ann", "bob")]
+        >>> list(note_id_columns("a.csv", rows))
+        ["a.csv: no column is read as the id, perhaps 'Student-ID'; choose one with --column id=NAME ...
+    """
+    if any(item.id is not None for item in items):
+        return
+    columns = [name for name in items[0].metadata if _has_distinct_values(name, items)]
+    called = [name for name in columns if "id" in fold_column(name).split("_")]
+    if found := called or (columns if len(items) >= _LEAST_ROWS else []):
+        option = COLUMN_OPTION.format(role="id")
+        yield f"{where}: no column is read as the id, perhaps {join_names(found, 3)}; choose one with {option}"
+
+
+def _has_distinct_values(name: str, items: Sequence[DataItem]) -> bool:
+    seen = set[Any]()
+    for item in items:
+        value = item.metadata.get(name)
+        if is_blank(value) or not isinstance(value, str | int) or is_sentence(value) or value in seen:
+            return False
+        seen.add(value)
+    return True
