@@ -174,7 +174,8 @@ def test_what_a_lost_reply_may_have_cost_is_told_apart_from_known_costs(
     note = f"judge: a budget also counts {most / 1000:.1f}k tokens (${most / 1000:.2f}), the worst case of what"
     assert note in told
     assert run(["status", str(out)]) == 0
-    assert note in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert note in told and f"tokens, ${all_tokens / 1000:.2f}, worst cases included\n" in told
 
 
 def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
