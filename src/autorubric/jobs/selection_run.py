@@ -260,6 +260,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
 async def _list_model_names(selection: Selection) -> list[str]:
     """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
+    check_priced(session.models, selection.limits.usd)
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
         async with open_models(selection.candidates.configs, selection.limits.in_flight) as models:
