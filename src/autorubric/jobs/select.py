@@ -221,7 +221,9 @@ def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery
         queries, missing = check_candidates(queries, candidates, str(file or path))
         problems = [*problems, *missing]
     if problems and not settings.skip_bad_rows:
-        raise InputError(problems, "correct these rows, or pass --skip-bad-rows to leave them out")
+        raise InputError(
+            problems, "correct these rows, or leave them out with --skip-bad-rows (in Python: skip_bad_rows=True)"
+        )
     if not queries:
         raise InputError([f"{path}: no query can be used", *problems])
     bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
