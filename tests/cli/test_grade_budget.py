@@ -188,7 +188,13 @@ def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize(
-    "words", [["synthesize", "--models"], ["select", "--judge"], ["select", "--judge", "builtin/offline", "--sample"]]
+    "words",
+    [
+        ["synthesize", "--models"],
+        ["select", "--judge"],
+        ["select", "--judge", "builtin/offline", "--sample"],
+        ["review", "--reviewer"],
+    ],
 )
 def test_a_dry_run_refuses_the_dollar_budget_that_the_run_would_refuse(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
