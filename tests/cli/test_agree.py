@@ -345,6 +345,21 @@ def test_a_dataset_of_labels_is_given_alone(one: Path, tmp_path: Path, capsys: p
         assert f"{dataset}: --labels takes either one dataset or other files; not both" in said
 
 
+@pytest.mark.parametrize("mode", [[], ["--pairwise"]])
+def test_runs_over_different_answers_are_refused_with_what_compares_them(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: list[str]
+) -> None:
+    dataset = RubricDataset.from_file(one.with_suffix(".json"))
+    for item in dataset.items:
+        item.submission = f"Another {item.submission}"
+    other = str(tmp_path / "other")
+    grade(dataset, judge="builtin/offline", out=other)
+    assert run(["agree", str(one), "--against", other, *mode]) == 2
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert f"{one} and {other} have no submission in common" in said
+    assert f"autorubric report {one} --against {other}" in said
+
+
 def test_labels_of_other_texts_are_refused(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = RubricDataset.from_file(one.with_suffix(".json"))
     for item in dataset.items:

@@ -174,7 +174,8 @@ def test_what_a_lost_reply_may_have_cost_is_told_apart_from_known_costs(
     note = f"judge: a budget also counts {most / 1000:.1f}k tokens (${most / 1000:.2f}), the worst case of what"
     assert note in told
     assert run(["status", str(out)]) == 0
-    assert note in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert note in told and f"tokens, ${all_tokens / 1000:.2f}, worst cases included\n" in told
 
 
 def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,3 +185,26 @@ def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: py
     told = capsys.readouterr().out
     assert "cost unknown" in told
     assert "no price is known for judge; give it in dollars per million tokens with --prices FILE" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["synthesize", "--models"],
+        ["select", "--judge"],
+        ["select", "--judge", "builtin/offline", "--sample"],
+        ["review", "--reviewer"],
+    ],
+)
+def test_a_dry_run_refuses_the_dollar_budget_that_the_run_would_refuse(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": "a", "question": "Why?", "rubric": ["Is kind."], "answer": "So."}
+    data = tmp_path / "data.jsonl"
+    data.write_text(json.dumps(row) + "\n")
+    command, *flags = words
+    model = "m@http://127.0.0.1:9/v1"
+    assert (
+        run([command, str(data), *flags, model, "-o", str(tmp_path / "run"), "--budget-usd", "1", "--dry-run"]) == 2
+    )
+    assert "a budget in dollars needs one: give prices" in capsys.readouterr().err

@@ -51,6 +51,17 @@ def test_an_export_reports_long_rubrics_and_those_without_points(tmp_path: Path)
     )
 
 
+def test_an_empty_rubric_file_is_called_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rubric, answer = tmp_path / "rubric.yaml", tmp_path / "a.txt"
+    rubric.write_text("")
+    answer.write_text("Yes.")
+    words = ["--rubric", str(rubric), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run(["grade", str(answer), *words]) == 2
+    assert f"{rubric}: the list of criteria is empty" in capsys.readouterr().err.replace("\n", " ")
+    assert run(["lint", str(rubric)]) == 100
+    assert "no criteria. Grading rejects this rubric" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_grading_by_weights_of_zero_alone_is_refused_before_a_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], own: bool

@@ -134,6 +134,29 @@ def test_flags_that_judge_or_sample_are_refused_with_a_run(
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
+def test_an_answer_that_no_judge_could_assess_is_no_failure_to_retry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = graded(tmp_path)
+    records = rows(source / "items.jsonl")
+    records[0]["report"]["score"] = None
+    (source / "items.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    capsys.readouterr()
+    assert run(["select", str(source), "-o", str(tmp_path / "kept")]) == 0
+    told = capsys.readouterr().out
+    assert "no score for 1 candidate; see 'failure' in decisions.jsonl" in told and "retry" not in told
+
+
+def test_a_run_of_synthesis_is_named_with_its_rubrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "rubrics"
+    source.mkdir()
+    (source / "manifest.json").write_text('{"kind": "synthesis"}')
+    assert run(["select", str(source), "--sample", "m", "-o", str(tmp_path / "kept")]) == 2
+    wanted = f"run of synthesis, with its rubrics in {source / 'final.jsonl'}; expected a run of `autorubric grade`"
+    assert wanted in capsys.readouterr().err.replace("\n", " ")
+
+
 @pytest.mark.parametrize("at_once", ["1", "4"])  # with 4, every item has begun when the budget ends the run
 def test_a_run_that_has_not_finished_is_refused_with_the_command_that_finishes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], at_once: str

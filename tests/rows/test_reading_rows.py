@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -237,6 +238,14 @@ def test_every_split_that_a_folder_has_is_found_by_its_name(tmp_path: Path) -> N
         list(read_rows(tmp_path, []))
     for split in files:
         assert len(list(read_rows(tmp_path / split, []))) == 2, split
+
+
+def test_the_directory_of_a_run_is_refused_with_a_file_to_pass(tmp_path: Path) -> None:
+    for name in ("manifest.json", "spent.json", "step0_reference.jsonl", "final.jsonl", "final.parquet"):
+        (tmp_path / name).write_text("{}")
+    wanted = f"{tmp_path}: this is the directory of a run; pass one of its files, such as {tmp_path}/final.jsonl"
+    with pytest.raises(InputError, match=re.escape(wanted)):
+        list(read_rows(tmp_path, []))
 
 
 def test_a_path_that_is_not_there_has_no_other_folder_looked_through(

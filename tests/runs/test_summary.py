@@ -163,6 +163,18 @@ def test_a_summary_is_the_same_in_any_order(capsys: pytest.CaptureFixture[str]) 
     assert len(told) == 3
 
 
+def test_influence_that_would_be_shown_as_0_percent_is_left_out() -> None:
+    summary = EvaluationSummary(2)
+    weights = {"Main": 1000, "Third": 6, "Fine": 4}  # shares of 99.0%, 0.6% and 0.4%
+    for index, verdict in enumerate(("MET", "UNMET")):
+        found = [
+            CriterionReport(name=name, weight=weight, requirement=name, verdict=verdict, reason=None)
+            for name, weight in weights.items()
+        ]
+        summary.add(ItemResult(index, DataItem("Essay.", ""), EvaluationReport(score=0.5, report=found), 1.0, None))
+    assert [criterion.name for criterion in summary.rank_by_influence(5)] == ["Main", "Third"]
+
+
 def test_criteria_of_several_rubrics_with_one_name_are_not_one_criterion(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,7 +114,10 @@ def test_queries_in_a_list_are_refused_by_place_and_value() -> None:
 
 def test_wrong_queries_in_memory_are_named_by_their_places(tmp_path: Path) -> None:
     table: list[tuple[list[Any], str]] = [
-        (["Why?", ""], "^item 1: 'question' is blank\nfix these rows, or pass --skip-bad-rows to leave them out$"),
+        (
+            ["Why?", ""],
+            "^item 1: 'question' is blank\nfix .*, or leave them out with --skip-bad-rows .in Python: skip_b",
+        ),
         ([{"question": " "}, "Why?", {"q": 1}], "^2 problems:\n  item 0: .*\n  item 2: "),
         ([{"q": "Why?"}], "^the queries: no column 'question'"),
     ]
@@ -183,7 +186,7 @@ def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None
     assert "q.jsonl:2: id 'x' is already used on line 1" in message
     # --skip-bad-rows does not choose between the two.
     write(path, {"question": "a", "id": "x"}, {"question": "b", "id": "x"}, {"question": " ", "id": "y"})
-    assert "pass --skip-bad-rows to leave all but the repeated ids out" in refused(QueryFile(path, id_column="id"))
+    assert "leave all but the repeated ids out with --skip-bad-rows" in refused(QueryFile(path, id_column="id"))
 
 
 def test_resume_keys_that_occur_twice_are_listed_without_an_id_column_too(tmp_path: Path) -> None:

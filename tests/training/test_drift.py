@@ -56,7 +56,7 @@ def test_rewards_without_a_judgment_are_counted_by_kind_and_are_no_zeros() -> No
     [window] = drift.windows
     assert window.reward == 0.75
     assert (window.rewards, window.failures, window.failed) == (4, {"timeout": 2}, 0.5)
-    assert any("50% of the last submissions have no reward (timeout 2)" in words for words in find_warnings(drift))
+    assert any("50% of the last submissions have no reward (timeout: 2)" in words for words in find_warnings(drift))
 
 
 def test_the_variance_is_that_within_groups_and_silent_groups_are_counted() -> None:

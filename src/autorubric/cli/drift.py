@@ -150,7 +150,9 @@ def format_audit(audit: AuditSummary) -> Iterator[str]:
     """The results of the audits, as lines of text."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped
-    yield f"audit: {audit.audits:,} audits, {failed:,} failed" + (f", {dropped:,} dropped" if dropped else "")
+    yield f"audit: {pluralize(audit.audits, 'audit')}, {failed:,} failed" + (
+        f", {dropped:,} dropped" if dropped else ""
+    )
     if audit.gap is not None and audit.interval is not None:
         low, high, confidence = audit.interval
         yield f"  gap     {audit.gap:+.3f} ({confidence:.1%} interval for the whole run {low:+.3f} to {high:+.3f})"

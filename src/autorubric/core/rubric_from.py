@@ -32,7 +32,7 @@ def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
     if isinstance(value, str) and value.strip():
         value = parse_rubric(value, f"{where}: ")
     value = value if nulls else to_plain(value, nulls=False)
-    if not value and not nulls:
+    if value is None or (not value and not nulls):
         raise InputError(f"{where}: the list of criteria is empty")
     if not isinstance(value, list | dict):
         raise InputError(f"{where}: a rubric is a list of criteria, got {type(value).__name__}")

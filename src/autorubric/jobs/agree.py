@@ -183,6 +183,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
         raise InputError("nothing to compare with; pass --against RUN (Python: against=)")
     refuse_simulation(settings, "with another run")
     stored, other = read_run(run), read_run(settings.against)
+    _refuse_other_submissions(stored, other)
     history = find_history(settings, stored)
     if history is not None and has_drawn_labels(history):
         from autorubric.labels.label_agreement import compare_by_labels
@@ -199,6 +200,18 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
         cannot_assess=settings.cannot_assess,
         na_mode=settings.na,
     )
+
+
+def _refuse_other_submissions(run: StoredRun, other: StoredRun) -> None:
+    """Raise an `InputError` if two runs have no submission in common, so that their judges cannot be compared."""
+    texts, others = ({item.submission for item in one.dataset} for one in (run, other))
+    if texts.isdisjoint(others) and "" not in texts | others:  # items without a stored text are found by their place
+        raise InputError(
+            f"{run.directory} and {other.directory} have no submission in common; two judges can be compared only on "
+            "the same submissions",
+            f"To compare the scores of different answers, run: autorubric report {run.directory} "
+            f"--against {other.directory} (Python: report(RUN, against=OTHER)).",
+        )
 
 
 @run_job(PairwiseSettings)
@@ -227,6 +240,8 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
     refuse_simulation(settings, "without labels")
     stored = read_run(run)
     other = None if settings.against is None else read_run(settings.against)
+    if other is not None:
+        _refuse_other_submissions(stored, other)
     return measure_judge_agreement(
         stored,
         stored.dataset,

@@ -23,7 +23,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import open_models
+from autorubric.llm.models import check_priced, open_models
 from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Answer, Reply, Request
@@ -328,8 +328,9 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
         await stack.enter_async_context(aclosing(grader))
         ledger = stack.enter_context(open_estimate_ledger(out))
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(str(settings.writer)), 1))
-        models = [*(await grader.open_session()).models.values(), *writers.values()]
-        settings.show_stand_ins(len(groups), [model.name for model in models])
+        models = {**(await grader.open_session()).models, **writers}
+        check_priced(models, settings.budget_usd)
+        settings.show_stand_ins(len(groups), [model.name for model in models.values()])
 
         def assume(request: Request, read: Read) -> Answer[Any] | None:
             if request.role == EVOLVE:

@@ -27,7 +27,7 @@ from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.submissions import Rows, check_weighed, join_labels, list_rubrics, parse_columns, read_dataset
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import find_stand_in_note
+from autorubric.llm.models import check_priced, find_stand_in_note
 from autorubric.rows import convert_rows
 from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
@@ -255,7 +255,9 @@ def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: Gra
 
 async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
     """The result of a dry run: no request is made and nothing is written."""
-    settings.show_stand_ins(len(dataset), [model.name for model in (await grader.open_session()).models.values()])
+    models = (await grader.open_session()).models
+    check_priced(models, settings.budget_usd)
+    settings.show_stand_ins(len(dataset), [model.name for model in models.values()])
     if not settings.replace:
         changes = partial(_build_plan(dataset, grader, settings).find_changes, encode_dataset(dataset))
         note_another_run(Path(settings.out), "evaluation", changes)

@@ -34,7 +34,7 @@ from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_
 from autorubric.jobs.submissions import read_rubric
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.http.endpoints import share_slots
-from autorubric.llm.models import open_models
+from autorubric.llm.models import check_priced, open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Reply, Request
 from autorubric.metrics.table import FAILED
@@ -257,8 +257,9 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
                 await stack.enter_async_context(aclosing(one))
         ledger = stack.enter_context(open_estimate_ledger(out))
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(), 1))
-        models = [*(await grader.open_session()).models.values(), *writers.values()]
-        settings.show_stand_ins(len(labelled), [model.name for model in models])
+        models = {**(await grader.open_session()).models, **writers}
+        check_priced(models, settings.budget_usd)
+        settings.show_stand_ins(len(labelled), [model.name for model in models.values()])
         counter = CallCounter(
             Executor(ledger),
             lambda request: _TOKENS_AN_ALTERNATIVE * settings.candidates if request.role == WRITER else REPLY_TOKENS,

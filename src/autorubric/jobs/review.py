@@ -26,7 +26,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import open_models
+from autorubric.llm.models import check_priced, open_models
 from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.request import Failure
 from autorubric.reviewing import requests
@@ -264,7 +264,9 @@ async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[Mode
     """The calls that the review would make; sends no request and writes nothing."""
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(open_estimate_ledger(Path(settings.out)))
-        model = (await stack.enter_async_context(open_models(settings.build_config(), 1)))["reviewer"]
+        models = await stack.enter_async_context(open_models(settings.build_config(), 1))
+        check_priced(models, settings.budget_usd)
+        model = models["reviewer"]
         parts = requests.list_parts(rubric, settings.query)
         generation = find_next_generation(ledger, start_over=settings.start_over)
         settings.show_stand_ins(len(parts), [model.name])

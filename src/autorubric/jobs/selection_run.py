@@ -38,6 +38,7 @@ from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, ShardPart
 from autorubric.training.candidates import (
+    ABSTAINED,
     ANSWER_TOKENS,
     ROLE,
     CandidateAnswer,
@@ -172,7 +173,7 @@ def select_from_run(
         write_manifest(out, {"kind": "selection", "status": "completed", **about, "counts": counts})
     result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
     for scored in run.scored:
-        if scored.failure is not None:
+        if scored.failure is not None and scored.failure != ABSTAINED:
             result.failures.add_text(scored.failure, scored.candidate.sample_id)
     return result
 
@@ -258,6 +259,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
 async def _list_model_names(selection: Selection) -> list[str]:
     """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
+    check_priced(session.models, selection.limits.usd)
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
         async with open_models(selection.candidates.configs, selection.limits.in_flight) as models:
@@ -341,7 +343,7 @@ async def _grade_candidates(
 
     def record_score(result: ItemResult) -> None:
         share = compute_share(result.report, grader.scoring.cannot_assess)
-        failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
+        failure = result.error or (None if share is not None else ABSTAINED)
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
         if result.error is not None:

@@ -162,6 +162,7 @@ async def _estimate(
     prepared = prepare(settings, division, rows)
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(open_models(build_configs(settings), 1))
+        check_priced(models, settings.budget_usd)
         settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
         _announce(prepared, models, settings.notice)
         note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))

@@ -109,6 +109,7 @@ def list_entries(value: Any) -> list[Any]:
     """
     if isinstance(value, str):
         value = parse_rubric(value)
+    value = [] if value is None else value  # an empty file
     if not isinstance(value, Mapping | list | tuple):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
     if isinstance(value, Mapping) or any(

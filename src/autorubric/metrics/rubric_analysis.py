@@ -99,7 +99,8 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
         return "drop", f"{rate}: it does not separate them"
     if agreement is not None and agreement.high < thresholds.agreement and not split:
         labels = pluralize(found.label_agreement.n, "label")
-        return "relabel", f"agreement with {labels} is {_format_estimate(found.label_agreement)}"
+        share = _format_estimate(found.label_agreement)
+        return "relabel", f"agreement with {labels} is {share}; either the judge or the labels are wrong"
     if split:
         return "sharpen", f"the disagreement between votes is {found.disagreement:.2f}"
     if rest is not None and rest.high < 0.0:

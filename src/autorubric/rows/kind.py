@@ -178,6 +178,9 @@ def is_dataset_folder(path: str | Path) -> bool:
         return False
 
 
+_DATA_OF_RUNS = ("final.jsonl", "selected.jsonl", "dataset.json")
+
+
 def find_files(path: str | Path) -> tuple[Path, ...]:
     """The files of a dataset folder with one split, or of the split that follows the folder in the path.
 
@@ -197,6 +200,9 @@ def find_files(path: str | Path) -> tuple[Path, ...]:
     if not parts:
         raise InputError(f"{path}: no data files found; expected {', '.join(ENDINGS)}")
     if split is None and len(parts) > 1:
+        own = [f"{path}/{name}" for name in _DATA_OF_RUNS if (folder / name).exists()]
+        if own and (folder / "manifest.json").exists():
+            raise InputError(f"{path}: this is the directory of a run; pass one of its files, such as {own[0]}")
         raise InputError(
             f"{path}: the folder has the splits {', '.join(parts)}; name one, such as {path}/{next(iter(parts))}"
         )

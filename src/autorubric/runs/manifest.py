@@ -198,11 +198,17 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         autorubric.errors.MissingFileError: no-such-run does not exist; expected a run directory
     """
     found = require_manifest(directory)
-    kind = found.get("kind", "evaluation")
-    if kind != "evaluation":
-        raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
+    refuse_other_kind(directory, found)
     with problems_at(f"{directory}/manifest.json: "):
         return ExperimentManifest.from_dict(found)
+
+
+def refuse_other_kind(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise an `InputError` if a run has not graded anything."""
+    kind = manifest.get("kind", "evaluation")
+    if kind != "evaluation":
+        rubrics = f", with its rubrics in {directory / 'final.jsonl'}" if kind == "synthesis" else ""
+        raise InputError(f"{directory} is a run of {kind}{rubrics}; expected a run of `autorubric grade`")
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:

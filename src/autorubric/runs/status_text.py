@@ -32,7 +32,8 @@ def format_status(found: RunStatus) -> Iterator[str]:
         yield from (f"  failures   {line}" for line in format_failures(shown, noun_of, found.stopped or None))
     spent = found.spent
     cost = format_cost(None if spent.unpriced else spent.cost)
-    yield f"  spent      {pluralize(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}"
+    bounds = ", worst cases included" if any(total.bound_tokens for total in found.totals) else ""
+    yield f"  spent      {pluralize(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}{bounds}"
     for total in found.totals:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)

@@ -188,7 +188,8 @@ class QueryFile:
             raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
             which = "all but the repeated ids" if repeated else "them"
-            raise InputError([*problems, *repeated], f"fix these rows, or pass --skip-bad-rows to leave {which} out")
+            advice = f"fix these rows, or leave {which} out with --skip-bad-rows (in Python: skip_bad_rows=True)"
+            raise InputError([*problems, *repeated], advice)
         if repeated:
             raise InputError(repeated)
         if usable == 0:

@@ -239,7 +239,7 @@ def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: 
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:
-        failure = "abstained: no criterion could be assessed"
+        failure = ABSTAINED
     if failure is None and report.score is not None and not 0 <= report.score <= 1:
         raise InputError(f"{folder / ITEMS_FILE}: item {index} has the score {report.score:g}; expected 0 to 1")
     return ScoredCandidate(candidate, None if failure is not None else report.score, failure, index)
@@ -265,6 +265,9 @@ def _find_resume_command(manifest: ExperimentManifest) -> str:
 
 
 ROLE = "response"
+
+ABSTAINED = "abstained: no criterion could be assessed"
+"""Why a candidate has no score although no judgment failed."""
 
 ANSWER_TOKENS = 500
 """Assumed tokens of a candidate if no recorded one can be measured."""

@@ -279,8 +279,8 @@ def find_warnings(drift: Drift) -> Iterator[str]:
             "consider a length penalty, or a criterion on length"
         )
     if last.failed >= _MANY_FAILED:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in Counter(last.failures).most_common(3))
-        yield f"{last.failed:.0%} of the last submissions have no reward ({kinds}): check the judge"
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in Counter(last.failures).most_common(3))
+        yield f"{last.failed:.0%} of the last submissions have no reward ({kinds}); `autorubric status` shows why"
     if last.silent is not None and last.silent >= _MANY_SILENT:
         yield (
             f"in {last.silent:.0%} of the last groups all rewards are equal, so they give no learning signal: "

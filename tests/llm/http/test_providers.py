@@ -52,6 +52,8 @@ def test_aliases_of_other_tools_are_understood() -> None:
         ("hosted_vllm/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
         ("ollama/llama3:8b", "llama3:8b"),
         ("ollama:llama3:8b", "llama3:8b"),
+        ("mistral:7b", "mistral:7b"),
+        ("vllm:mistral:7b", "mistral:7b"),
         ("llama3:8b", "llama3:8b"),
         ("openai-api/mine/some-model", "some-model"),
         ("openai-api/some-model", "some-model"),

@@ -256,12 +256,14 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     if _is_azure(address):
         keys = (AZURE_KEY, *keys)
     model, keyed = name, None
+    has_colon = name != config.model.strip()
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
     elif rest and (entry := find_provider(prefix)):
-        # A name that was spelled with a colon is shortened too.
-        if name != config.model.strip() or not entry.in_served_name or prefix == provider:
+        if not entry.in_served_name or prefix == provider or (has_colon and prefix == _OPENAI):
             model = rest
+        elif has_colon and provider is None:
+            name = model = config.model.strip()  # a model with a tag, such as Ollama's mistral:7b
         elif prefix == _OPENAI and provider is None and not rest.startswith("gpt-oss"):
             model, keyed = rest, name  # ledgers of earlier versions, which sent the whole name, stay valid
         if not entry.in_served_name:
