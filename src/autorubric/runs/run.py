@@ -109,7 +109,7 @@ class EvaluationRun(StoppableRun):
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:
             self.interrupted = self.parts.workers.interrupted
-            self.stopped = self.parts.workers.stopped
+            self.stopped, self.needed = self.parts.workers.stopped, self.parts.workers.needed
 
     def digest_items(self) -> str:
         """The digest of the items file; `CHANGED`, which matches no file, while a changed line may remain in it."""
