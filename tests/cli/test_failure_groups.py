@@ -76,7 +76,7 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
     for text in (out, told(capsys, "status", "out")[1]):
         assert f"1 judgment failed (item e3); {advice}\n" in text
         assert [text.count(words) for words in ("Incorrect key", "check the key")] == [1, 1]
-    assert "  2 judgments were not requested\n" in out
+    assert "  2 judgments were not made\n" in out
 
     words = ("--models", "m", "--merge-model", "n", "--retry", "0", "-j", "1")
     rejected = Fault("500", 500, body=b'{"error": {"message": "out of memory"}}')

@@ -58,7 +58,7 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert run([*words, "--prices", str(prices), "--processes", processes]) == 1
         told, made = capsys.readouterr().out, endpoint.counts.requests
         assert told.count(stopped) == told.count("budget of ") - told.count("resume with a budget of ") == 1
-        assert f"\n  {12 - made} judgments were not requested\n" in told
+        assert f"\n  {12 - made} judgments were not made\n" in told
         assert "raise" not in told
         again = shlex.split(told.splitlines()[-1])
         assert run(["status", str(out)]) == 0

@@ -95,7 +95,7 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        made = "reached" if where else "requested"  # a row or candidate whose earlier stages may have been requested
+        made = "reached" if where else "made"  # it, or its earlier stages, may have been requested
         verb = f"{'was' if self.count == 1 else 'were'} not {made}" if self.kind in NOT_MADE else "failed"
         is_told = self._has_cause(told)
         if self.is_left_out(told):
