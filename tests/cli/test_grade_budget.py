@@ -23,8 +23,10 @@ def answer(usage: Any) -> Fault:
     return Fault("answer", body=json.dumps({"choices": [choice], "usage": usage}).encode())
 
 
-def essays(folder: Path, items: int) -> str:
-    made = RubricDataset("Explain.", Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")]))
+def essays(folder: Path, items: int, criteria: int = 1) -> str:
+    limits = range(5, 5 + criteria)
+    rubric = Rubric([Criterion(name=f"Short {n}", requirement=f"Contains at most {n} words.") for n in limits])
+    made = RubricDataset("Explain.", rubric)
     for number in range(items):
         made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
     path = folder / "essays.json"
@@ -67,6 +69,18 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert status.rstrip().endswith(told.splitlines()[-1].strip())
         assert run(again[1:]) == (0 if "(estimated: " in told else 1)  # no item has ended: nothing can be estimated
         assert endpoint.counts.requests > made
+
+
+def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackEndpoint(faults=lambda body: answer(None), latency="fixed:0.02").in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 24, criteria=4), "--judge", f"m@{endpoint.base_url}", "-j", "32"]
+        assert run([*words, "-o", str(tmp_path / "run"), "--budget-tokens", "150000"]) == 1
+        made = endpoint.counts.requests
+    assert 20 < made < 24 * 4
+    assert spent(tmp_path / "run")[0] <= 150_000
+    assert f"\n{made // 4} of 24 items graded\n" in capsys.readouterr().out
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(
