@@ -210,8 +210,9 @@ class Talk:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
         budget = self.budget
-        if "lent" in message and self._answer is not None and not self._answer.done():
+        if "left" in message and not self._alone:
             self._shared.left = Amount(*message["left"])
+        if "lent" in message and self._answer is not None and not self._answer.done():
             self._answer.set_result(None if message["lent"] is None else Amount(*message["lent"]))
         if "give" in message:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
