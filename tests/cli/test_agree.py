@@ -557,4 +557,4 @@ def test_judgments_that_a_budget_left_out_are_counted_apart_from_failed_ones(tmp
     assert coverage is not None
     assert (coverage.n_errored, coverage.n_not_requested, coverage.n_total) == (failed, skipped, len(errors))
     assert f"{failed} of {len(errors)} labelled judgments failed and are left out" in found.warnings
-    assert f"{skipped} of {len(errors)} labelled judgments were not requested and are left out" in found.warnings
+    assert f"{skipped} of {len(errors)} labelled judgments were not made and are left out" in found.warnings

@@ -97,7 +97,7 @@ def test_a_service_whose_budget_ended_says_so_and_the_printed_command_goes_on(tm
                 assert (found.kind, found.state) == ("service", "unfinished")
                 assert found.stopped.startswith("budget of 12,000 tokens reached")
                 command = told.splitlines()[-1].strip()
-                assert "resume with a budget of 24,000 tokens:\n" in told and found.advice.endswith(command)
+                assert "resume with a budget of 18,000 tokens:\n" in told and found.advice.endswith(command)
                 refused = pasted(f"{command} --port 70000")  # the last one counts; all others are read
                 assert refused.returncode == 2 and "--port is 70000" in refused.stderr
 
@@ -219,8 +219,8 @@ def test_rewards_of_a_program_have_a_state_and_leave_the_directory_to_other_runs
         found = status(out)
         assert (found.kind, found.state) == ("rewards", "unfinished")
         assert found.stopped.startswith("budget of 12,000 tokens reached")
-        assert found.advice == "run it again with a budget of 24,000 tokens"
-        reward(TEXTS[:4], rubric=RUBRIC, judge=judge, out=out)
+        assert found.advice == "run it again with a budget of 31,000 tokens (estimated: 1 of 4 have ended)"
+        reward(TEXTS[:4], rubric=RUBRIC, judge=judge, out=out, budget_tokens=31_000)
         assert (status(out).state, status(out).row_counts[:3]) == ("completed", (4, 4, 0))
         grade(dataset(1), judge=judge, out=out)
         reward(TEXTS[:4], rubric=RUBRIC, judge=judge, out=out)

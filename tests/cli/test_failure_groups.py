@@ -76,7 +76,7 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
     for text in (out, told(capsys, "status", "out")[1]):
         assert f"1 judgment failed (item e3); {advice}\n" in text
         assert [text.count(words) for words in ("Incorrect key", "check the key")] == [1, 1]
-    assert "  2 judgments were not requested\n" in out
+    assert "  2 judgments were not made\n" in out
 
     words = ("--models", "m", "--merge-model", "n", "--retry", "0", "-j", "1")
     rejected = Fault("500", 500, body=b'{"error": {"message": "out of memory"}}')
@@ -89,17 +89,17 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
 @each(
     ("stopped", "again", "expected"),
     [
-        # 900 + max(900, 1.001 * 600) = 1,800; 100 + 1.001 * 9,000 = 9,109; $0.3 spent of $0.2: 0.3 + 0.2
-        ("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600",
+        ("budget of 900 tokens reached, ...; resume with a budget of 1,800 tokens",
          "a --budget-tokens=900", (" a budget of 1,800 tokens", "a --budget-tokens 1800")),
-        ("budget of 100 tokens reached by 2 processes: 9 is neither spent nor reserved, the next call may cost 9,000",
-         "a -b", (" a budget of 9,109 tokens", "a -b --budget-tokens 9109")),
-        ("budget of $0.20 reached after 4 calls: $0.3 spent (over the budget), and the next call may cost $5e-05",
-         "a --budget-usd 0.2 b", (" a budget of $0.5", "a b --budget-usd 0.5")),
+        ("budget of 100 tokens reached, ...; resume with a budget of 9,200 tokens (estimated: 3 of 7 have ended)",
+         "a -b", (" a budget of 9,200 tokens (estimated: 3 of 7 have ended)", "a -b --budget-tokens 9200")),
+        ("budget of $0.20 reached, ...; resume with a budget of $0.50",
+         "a --budget-usd 0.2 b", (" a budget of $0.50", "a b --budget-usd 0.50")),
+        ("m: HTTP 500: out of memory; resume with a budget of $6e-05", "", (" a budget of $6e-05", "")),
         ("interrupted", "a --budget-usd 0.2", ("", "a --budget-usd 0.2")),
     ],
 )  # fmt: skip
-def test_a_budget_is_raised_by_as_much_as_the_next_call_needs(
+def test_the_command_that_resumes_has_the_budget_that_the_message_names(
     stopped: str, again: str, expected: tuple[str, str]
 ) -> None:
     assert build_resume_command(stopped, again) == expected

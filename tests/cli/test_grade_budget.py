@@ -23,8 +23,10 @@ def answer(usage: Any) -> Fault:
     return Fault("answer", body=json.dumps({"choices": [choice], "usage": usage}).encode())
 
 
-def essays(folder: Path, items: int) -> str:
-    made = RubricDataset("Explain.", Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")]))
+def essays(folder: Path, items: int, criteria: int = 1) -> str:
+    limits = range(5, 5 + criteria)
+    rubric = Rubric([Criterion(name=f"Short {n}", requirement=f"Contains at most {n} words.") for n in limits])
+    made = RubricDataset("Explain.", rubric)
     for number in range(items):
         made.add_item(f"Essay number {number}.", f"essay {number}", id=f"e{number}")
     path = folder / "essays.json"
@@ -44,7 +46,7 @@ def spent(out: Path) -> tuple[int, float]:
         (["--budget-tokens", "30000"], "budget of 30,000 tokens reached after ", "1"),
         (["--budget-tokens=1"], "budget of 1 tokens reached after 0 calls", "1"),
         (["--budget-usd", "0"], "budget of $0.00 reached after 0 calls", "1"),
-        (["--budget-tokens", "30000"], "budget of 30,000 tokens reached by 2 processes", "2"),
+        (["--budget-tokens", "30000"], "budget of 30,000 tokens reached after ", "2"),
     ],
 )
 def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_on(
@@ -58,15 +60,27 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert run([*words, "--prices", str(prices), "--processes", processes]) == 1
         told, made = capsys.readouterr().out, endpoint.counts.requests
         assert told.count(stopped) == told.count("budget of ") - told.count("resume with a budget of ") == 1
-        assert f"\n  {12 - made} judgments were not requested\n" in told
+        assert f"\n  {12 - made} judgments were not made\n" in told
         assert "raise" not in told
         again = shlex.split(told.splitlines()[-1])
         assert run(["status", str(out)]) == 0
         status = capsys.readouterr().out
         assert status.count(stopped) == 1 and "failures" not in status
         assert status.rstrip().endswith(told.splitlines()[-1].strip())
-        assert run(again[1:]) in (0, 1)
+        assert run(again[1:]) == (0 if "(estimated: " in told else 1)  # no item has ended: nothing can be estimated
         assert endpoint.counts.requests > made
+
+
+def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackEndpoint(faults=lambda body: answer(None), latency="fixed:0.02").in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 24, criteria=4), "--judge", f"m@{endpoint.base_url}", "-j", "32"]
+        assert run([*words, "-o", str(tmp_path / "run"), "--budget-tokens", "150000"]) == 1
+        made = endpoint.counts.requests
+    assert 20 < made < 24 * 4
+    assert spent(tmp_path / "run")[0] <= 150_000
+    assert f"\n{made // 4} of 24 items graded\n" in capsys.readouterr().out
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(
@@ -208,3 +222,25 @@ def test_a_dry_run_refuses_the_dollar_budget_that_the_run_would_refuse(
         run([command, str(data), *flags, model, "-o", str(tmp_path / "run"), "--budget-usd", "1", "--dry-run"]) == 2
     )
     assert "a budget in dollars needs one: give prices" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_run_whose_failures_used_up_its_budget_names_one_that_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: str
+) -> None:
+    broken = Fault("answer", body=json.dumps({"error": {"message": "the upstream provider is gone"}}).encode())
+    gone = [True]
+    with LoopbackEndpoint(faults=lambda body: broken if gone else None).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 2), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        words += ["--retry", "0", "--processes", processes]
+        assert run([*words, "--budget-tokens", "14500"]) == 1
+        assert endpoint.counts.requests == 2  # each is charged at its worst case, so a third does not fit
+        told = capsys.readouterr().out
+        assert "2 judgments failed" in told and "resume with a budget of " in told
+        assert run(["status", str(tmp_path / "run")]) == 0
+        again = told.splitlines()[-1].strip()
+        assert capsys.readouterr().out.rstrip().endswith(again)
+        gone.clear()
+        assert run(shlex.split(again)[1:]) == 0
+    assert "2 of 2 items graded" in capsys.readouterr().out

@@ -166,9 +166,9 @@ def test_a_run_that_has_not_finished_is_refused_with_the_command_that_finishes_i
     assert run(["select", str(source), "-o", str(tmp_path / "kept")]) == 2
     told = capsys.readouterr().err
     assert "the run has not finished" in told
-    assert "of 4 items are graded; finish it with a budget of 18,000 tokens:\n" in told
+    assert "of 4 items are graded; finish it with a budget of 15,000 tokens (estimated: 2 of 4 have ended):\n" in told
     command = told[told.index("autorubric grade ") :].split()
-    assert command.count("--budget-tokens") == 1 and command[command.index("--budget-tokens") + 1] == "18000"
+    assert command.count("--budget-tokens") == 1 and command[command.index("--budget-tokens") + 1] == "15000"
 
 
 def test_an_item_with_a_failed_judgment_is_undecided_also_where_the_run_scored_the_rest(

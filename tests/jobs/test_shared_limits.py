@@ -318,6 +318,14 @@ async def test_what_a_killed_process_asked_for_is_not_lent_to_its_successor() ->
     assert lender.purse.compute_left().tokens == 70
 
 
+async def test_all_processes_are_told_what_a_loan_leaves() -> None:
+    one, other = Hearer("one"), Hearer("other")
+    lender = Lender(SharedBudget(Amount(100, math.inf)), lambda: [one, other])
+    lender.read_message(one, {"borrow": [[0, 0], [30, 0]]})
+    await asyncio.sleep(0.01)
+    assert other.heard == [{"left": Amount(70, math.inf)}]
+
+
 async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before() -> None:
     one, other = Hearer("one"), Hearer("other")
     lender = Lender(SharedBudget(Amount(100, math.inf)), lambda: [one, other])

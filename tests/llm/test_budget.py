@@ -65,7 +65,7 @@ async def test_a_call_that_fits_to_the_last_token_is_admitted_and_the_next_is_no
     budget.settle(await reserved(budget, 40), Amount.from_dollars(40))
     assert await refused(budget, 1) == (
         "budget of 100 tokens reached after 2 calls: 100 spent, and the next call may cost 1; "
-        "raise the budget to resume"
+        "resume with a budget of 200 tokens"
     )
 
 
@@ -76,7 +76,7 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
         budget.settle(await reserved(budget, 5, 0.1), Amount.from_dollars(5, 0.1))
     assert await refused(budget, 5, 0.0001) == (
         "budget of $1.00 reached after 10 calls: $1.00 spent, and the next call may cost $0.0001; "
-        "raise the budget to resume"
+        "resume with a budget of $2.00"
     )
     for price, limit in ((0.1, 0.3), (0.67, 2.01)):
         budget = Budget(usd=limit)
@@ -153,7 +153,7 @@ async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
     budget = Budget(usd=5.0, spent=Spending(calls=812, tokens=9_000, cost=4.9876))
     assert await refused(budget, 100, 0.02) == (
         "budget of $5.00 reached after 812 calls: $4.988 spent, and the next call may cost $0.02; "
-        "raise the budget to resume"
+        "resume with a budget of $10.00"
     )
     await reserved(budget, 100, 0.0124)
 
@@ -388,17 +388,23 @@ async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_
 @each(
     ("limits", "left", "need", "message"),
     [
-        ({"usd": 2.0}, Amount(math.inf, 15 * 10**11), (100, 1.75), ("$2.00", "$1.50", "$1.75")),
-        ({"tokens": 1000}, Amount(40, math.inf), (60, 1.75), ("1,000 tokens", "40", "60")),
+        # $2.00 - $1.50 are spent, and as much again as the limit is added.
+        ({"usd": 2.0}, Amount(math.inf, 15 * 10**11), (100, 1.75), ("$2.00", "$1.50", "$1.75", "$2.50")),
+        ({"tokens": 1000}, Amount(40, math.inf), (60, 1.75), ("1,000 tokens", "40", "60", "2,000 tokens")),
         # Of two limits, the one that is named leaves too little for the call.
-        ({"usd": 2.0, "tokens": 1000}, Amount(900, 15 * 10**11), (900, 1.75), ("$2.00", "$1.50", "$1.75")),
-        ({"usd": 2.0, "tokens": 1000}, Amount(900, 15 * 10**11), (950, 0.5), ("1,000 tokens", "900", "950")),
+        ({"usd": 2.0, "tokens": 1000}, Amount(900, 15 * 10**11), (900, 1.75), ("$2.00", "$1.50", "$1.75", "$2.50")),
+        (
+            {"usd": 2.0, "tokens": 1000},
+            Amount(900, 15 * 10**11),
+            (950, 0.5),
+            ("1,000 tokens", "900", "950", "1,100 tokens"),
+        ),
         # What is overdrawn is not there.
-        ({"tokens": 1000}, Amount(-40, math.inf), (60, 0.0), ("1,000 tokens", "0", "60")),
+        ({"tokens": 1000}, Amount(-40, math.inf), (60, 0.0), ("1,000 tokens", "0", "60", "2,100 tokens")),
     ],
 )
 def test_several_processes_are_refused_what_none_of_them_has_left(
-    limits: dict[str, Any], left: Amount, need: tuple[int, float], message: tuple[str, str, str]
+    limits: dict[str, Any], left: Amount, need: tuple[int, float], message: tuple[str, ...]
 ) -> None:
     async def borrow(held: Amount, missing: Amount) -> None:
         shared.left = left
@@ -412,10 +418,10 @@ def test_several_processes_are_refused_what_none_of_them_has_left(
         return await refused(budget, *need)
 
     shared = Sharing(3, None, borrow, lambda seconds: None)
-    limit, free, next_call = message
+    limit, free, next_call, enough = message
     assert asyncio.run(main()) == (
         f"budget of {limit} reached by 3 processes: {free} is neither spent nor reserved, "
-        f"and the next call may cost {next_call}; raise the budget to resume"
+        f"and the next call may cost {next_call}; resume with a budget of {enough}"
     )
 
 

@@ -45,7 +45,7 @@ def of_grade(text: str, facts: Facts) -> None:
     facts["interval"]["grade"] = [low, high]
     made = re.search(r"coverage: [\d,]+ of [\d,]+ judgments \(([\d.]+)%\)", text)
     facts["coverage"]["grade"] = number(made[1]) / 100 if made else None
-    for name, words in (("failed", "failed"), ("not requested", "(?:was|were) not requested")):
+    for name, words in (("failed", "failed"), ("not requested", "(?:was|were) not made")):
         facts[name]["grade"] = sum(map(number, re.findall(rf"([\d,]+) judgments? {words}", text)))
     facts["calls"]["grade"] = sum(map(number, re.findall(r"judge .*?: ([\d,]+) calls?", text)))
 

@@ -96,7 +96,7 @@ def _print_rest(summary: Summary, out: Path) -> None:
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
         print_failures(summary.failures, "row", "    ", summary.stopped)
     if left := summary.rows - summary.finished - summary.failed:
-        print(f"  {pluralize(left, 'query')} {'is' if left == 1 else 'are'} not finished")
+        print(f"  {pluralize(left, 'query')} {'was' if left == 1 else 'were'} not finished in this session")
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:

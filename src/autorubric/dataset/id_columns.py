@@ -1,7 +1,5 @@
 """Columns that may have the ids of items that have none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -224,8 +224,10 @@ class Lender:
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
+            for other in self.borrowers():  # each opens only as many records as its share of this covers
+                other.tell(left=self.purse.compute_left())
             if self._missing.pop(borrower.name, None):
-                borrower.tell(lent=lent, left=self.purse.compute_left())
+                borrower.tell(lent=lent)
 
     async def _collect(self, borrower: Borrower) -> None:
         """Take back what other processes can spare, and learn whether their calls in flight may free more."""

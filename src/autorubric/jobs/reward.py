@@ -131,15 +131,16 @@ reward = blocking(reward_async)
 
 
 class _CountingRewarder(Rewarder):
-    """Counts the samples that it has answered, and those that failed."""
+    """Counts the samples that it has answered, those that failed, and of these those that the budget left out."""
 
-    given = failed = 0
+    given = failed = unpaid = 0
     is_training = False  # the run reports the refusal
 
     async def _reward(self, sample: Sample) -> Reward:
         made = await super()._reward(sample)
         self.given += 1
         self.failed += made.failure is not None
+        self.unpaid += "budget of " in (made.failure or "")
         return made
 
 
@@ -181,7 +182,7 @@ class _RewardRun(StoppableRun):
     def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity
         stage = StageState("rewarded", given - failed, sum(activity.in_flight for activity in activity), failed)
-        return RunState.of(len(self.samples), given, [stage], activity)
+        return RunState.of(len(self.samples), given - self.rewarder.unpaid, [stage], activity)
 
 
 def _read_samples(data: RewardData, settings: RewardSettings) -> list[Sample]:

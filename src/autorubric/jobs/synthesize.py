@@ -138,8 +138,9 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         if parts is not None:
             run.seconds_before = measure_seconds(parts)
             run.negotiated = collect_notes((), run.negotiated, parts.negotiated)
-            run.ended_early = (workers and workers.stopped) or ""
-            run.interrupted = workers is not None and workers.interrupted
+            if workers is not None:
+                run.ended_early, run.needed = workers.stopped or "", workers.needed
+                run.interrupted = workers.interrupted
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.read_failures())
         # Workers have ended already; this run only writes files from their records.

@@ -19,12 +19,15 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from autorubric.background import new_event_loop
 from autorubric.errors import AutorubricError, InputError, Note
 from autorubric.files.descriptors import raise_open_file_limit
 from autorubric.llm.sharing import Amount, Sharing, sharing
+
+if TYPE_CHECKING:
+    from autorubric.llm.budget import Budget
 
 REPORT_SECONDS = 0.25
 """Seconds between two reports of what a process sent to endpoints without known limits."""
@@ -110,10 +113,14 @@ class Talk:
         """Send a message to the parent; ignored if it has ended."""
         self._send(message)
 
+    @property
+    def budget(self) -> Budget | None:
+        """What this process has borrowed; None if it has borrowed nothing."""
+        return None if self._shared is None else self._shared.budget
+
     def give_back_spare(self) -> Amount:
         """Give up and return the budget that this process has borrowed and not spent."""
-        budget = None if self._shared is None else self._shared.budget
-        return Amount() if budget is None else budget.give_spare()
+        return Amount() if self.budget is None else self.budget.give_spare()
 
     def share(
         self,
@@ -200,9 +207,10 @@ class Talk:
     def receive(self, message: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
-        budget = self._shared.budget
-        if "lent" in message and self._answer is not None and not self._answer.done():
+        budget = self.budget
+        if "left" in message and not self._alone:
             self._shared.left = Amount(*message["left"])
+        if "lent" in message and self._answer is not None and not self._answer.done():
             self._answer.set_result(None if message["lent"] is None else Amount(*message["lent"]))
         if "give" in message:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
@@ -255,4 +263,5 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         end = {"stopped": str(error)}
     except BaseException:
         end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
-    talk.say(end=end, spare=talk.give_back_spare())
+    needed = Amount() if talk.budget is None else talk.budget.needed
+    talk.say(end=end, spare=talk.give_back_spare(), needed=needed)

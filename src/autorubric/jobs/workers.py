@@ -155,6 +155,7 @@ class WorkerProcesses(StoppableRun):
             warn(note)
         if "end" in message:
             worker.end = message["end"]
+            self.needed = max(self.needed, Amount(*message["needed"]))
         self._lender.read_message(worker, message)
 
     def _list_living(self) -> list[ShardChild]:
@@ -173,10 +174,6 @@ class WorkerProcesses(StoppableRun):
         self.advice = next(filter(None, (end.get("advice") for end in ends)), "")
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
-        if self.stopped is not None and self.stopped.startswith("budget of "):
-            (head, raising, advice), spent = self.stopped.partition("; raise"), self._read_spent()
-            paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
-            self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
     def _read_spent(self) -> Spending:
         spent = Spending()

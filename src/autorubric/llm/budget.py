@@ -5,10 +5,12 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 
 from autorubric.errors import ConfigError, pluralize
 from autorubric.llm.billing import Claim, Reservation
+from autorubric.llm.failure_groups import HIGHER
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import CallError, Failure, Model, Request, Usage
@@ -44,6 +46,7 @@ class Budget:
 
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
+        needed: the worst case of the last call that was refused, or else of the smallest one whose cost is unknown.
         running: calls that may turn out cheaper than what is reserved for them.
         spent, reserved: by all sessions so far, worst cases included; by the calls in flight, at most.
         costs: what the calls for a record have cost so far, by `turn`, for each turn that is in it.
@@ -63,9 +66,10 @@ class Budget:
 
     def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spending | None = None) -> None:
         before = spent or Spending()
-        _check_limits(usd, tokens, before)
+        before.check_limits(usd, tokens)
         self.usd, self.tokens = usd, tokens
         self.refused: Failure | None = None
+        self.needed = Amount()
         self._calls = before.calls
         self.spent = Amount.from_dollars(before.tokens, before.cost)
         self.reserved = Amount()
@@ -111,8 +115,7 @@ class Budget:
             # A ceiling may be raised between the admission and this task's next step.
             while reservation.must_be_covered:
                 if not await self._wait_for_admission(reservation):
-                    self.refused = self._build_refusal(reservation.need)
-                    return self.refused
+                    return self._refuse(reservation.need)
         finally:
             if not reservation.held:
                 self._live.discard(reservation)
@@ -150,8 +153,7 @@ class Budget:
         finally:
             self._note_running(reservation, True)
         if not admitted:
-            self.refused = self._build_refusal(reservation.need)
-            raise CallError(replace(self.refused, sent=sent))
+            raise CallError(replace(self._refuse(reservation.need), sent=sent))
 
     def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`, once.
@@ -162,6 +164,8 @@ class Budget:
             return
         if usage is not None and reservation.claim is not None:
             self._learn(reservation.claim, usage)
+        if self.refused is None and (usage is None or not usage.total_tokens):
+            self.needed = min(self.needed, reservation.need) if any(self.needed) else reservation.need
         self._drop(reservation)
         self.spent = self.spent.plus(actual)
         if (now := turn.get()) in self.costs:
@@ -170,7 +174,7 @@ class Budget:
         self._calls += 1
         if not self._overrun_logged and not self.spent.is_within(self._limit):
             self._overrun_logged = True
-            _log.warning("the budget is overrun: %s", self._build_refusal(reservation.need).message)
+            _log.warning("the budget is overrun: %s", self.explain_refusal(reservation.need))
         self._admit_soon()
 
     def give_back(self, reservation: Reservation) -> None:
@@ -334,26 +338,35 @@ class Budget:
                 claimant.held = attempts
                 self.reserved = self.reserved.plus(claimant.need.times(attempts))
 
-    def _build_refusal(self, need: Amount) -> Failure:
+    def _refuse(self, need: Amount) -> Failure:
+        self.needed, self.refused = need, Failure("budget", self.explain_refusal(need))
+        return self.refused
+
+    def explain_refusal(self, need: Amount, rest: Amount | None = None, basis: str = "") -> str:
+        """Why a call that may cost `need` is not made, and which budget is enough to resume.
+
+        Args:
+            need: the worst case of the call.
+            rest: the expected cost of what is left to do; None if unknown, for as much again as the budget.
+            basis: what the expectation is based on.
+        """
         free = None if self._shared is None else self._shared.left
         left = None if free is None else free.plus(self.compute_left())
-        room = left or Amount(self.tokens or 0).minus(self.spent)
+        whole = Amount.from_dollars(self.tokens or 0, self.usd or 0.0)
+        room = left or whole.minus(self.spent).minus(self.reserved)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
-
-        def show(amount: Amount) -> str:
-            if in_tokens:
-                return f"{int(amount.tokens):,}"
-            return f"${amount.cost:.2f}" if amount.cost == round(amount.cost, 2) else f"${amount.cost:.4g}"
-
-        limit = show(Amount.from_dollars(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
-        next_call = f"the next call may cost {show(need)}; raise the budget to resume"
+        show, unit = partial(Amount.format, in_tokens=in_tokens), " tokens" if in_tokens else ""
+        rest = whole.minus(need).clip() if rest is None else rest
+        enough = show(whole.minus(room).clip().plus(need).plus(rest).round_up())
+        limit = show(whole) + unit
+        advice = f"the next call may cost {show(need)}{HIGHER}{enough}{unit}{basis}"
         if self._shared is not None and left is not None:
             by = f"reached by {self._shared.processes} processes: {show(left.clip())}"
-            return Failure("budget", f"budget of {limit} {by} is neither spent nor reserved, and {next_call}")
+            return f"budget of {limit} {by} is neither spent nor reserved, and {advice}"
         waiting = f", {show(self.reserved)} reserved for calls that have begun" if self.reserved != Amount() else ""
         over = "" if self.spent.is_within(self._limit) else _OVER
         head = f"reached after {pluralize(self._calls, 'call')}: {show(self.spent)} spent"
-        return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
+        return f"budget of {limit} {head}{over}{waiting}, and {advice}"
 
 
 def merge_excess(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
@@ -371,23 +384,3 @@ def merge_excess(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[i
 
 def _name_account(model: Model) -> str:
     return f"{model.name} at {model.identity()[:1]}"
-
-
-def _check_limits(usd: float | None, tokens: int | None, before: Spending) -> None:
-    problems = [
-        f"a budget of {limit} {unit} is not a limit; expected a finite number from 0 up"
-        for limit, unit in ((usd, "dollars"), (tokens, "tokens"))
-        if limit is not None and not 0 <= limit < math.inf
-    ]
-    if usd is not None and before.unpriced:
-        problems.append(
-            f"{before.unpriced:,} recorded calls have no known price, so a budget in dollars cannot count "
-            "them; give the budget in tokens, or start in a new run directory"
-        )
-    if before.lost and (usd is not None or tokens is not None):
-        problems.append(
-            f"what {before.lost:,} calls cost is not known, because their records are lost, so a budget cannot count "
-            "them; restore the ledger from a copy, or start in a new run directory"
-        )
-    if problems:
-        raise ConfigError(problems)

@@ -49,7 +49,8 @@ _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|
 """Phrases of endpoints about requests that are too long."""
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = re.compile(
-    "use another model|raise --max-tokens|raise the budget|leave out --batch|firewall or proxy|the process was killed"
+    "use another model|raise --max-tokens|resume with a budget|leave out --batch|firewall or proxy|"
+    "the process was killed"
 )
 """Phrases of messages that already say what to do, or that say that there is nothing to do but resume."""
 NOT_MADE = frozenset({"budget", "stopped"})
@@ -57,6 +58,7 @@ NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
 _REPLY_BEGINS = "; the reply begins: "
+HIGHER = "; resume with a budget of "
 _ATTEMPTS = re.compile(r" \(\d+ attempts\)\Z")
 
 
@@ -93,7 +95,7 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        made = "reached" if where else "requested"  # a row or candidate whose earlier stages may have been requested
+        made = "reached" if where else "made"  # it, or its earlier stages, may have been requested
         verb = f"{'was' if self.count == 1 else 'were'} not {made}" if self.kind in NOT_MADE else "failed"
         is_told = self._has_cause(told)
         if self.is_left_out(told):
@@ -292,7 +294,7 @@ def _find_cause(message: str) -> str:
     """A message without the parts that vary from call to call."""
     if message.startswith("budget of "):
         return "budget"  # calls refused at different times name different sums
-    words = _ATTEMPTS.sub("", message.partition(_REPLY_BEGINS)[0]).split()[:40]
+    words = _ATTEMPTS.sub("", message.partition(_REPLY_BEGINS)[0].partition(HIGHER)[0]).split()[:40]
     before = ["", *words]
     return " ".join(
         word if last == "HTTP" or not any(map(str.isdigit, word)) else "#"

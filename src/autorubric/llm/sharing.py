@@ -66,6 +66,28 @@ class Amount(NamedTuple):
         """The same with 0 for what is negative or infinite."""
         return Amount(*(amount if 0 < amount < math.inf else 0 for amount in self))
 
+    def format(self, *, in_tokens: bool) -> str:
+        """The tokens or the dollars.
+
+        Example:
+            >>> Amount.from_dollars(1500, 0.5).format(in_tokens=True)
+            '1,500'
+        """
+        if in_tokens:
+            return f"{int(self.tokens):,}"
+        return f"${self.cost:.2f}" if self.cost == round(self.cost, 2) else f"${self.cost:.4g}"
+
+    def round_up(self) -> Amount:
+        """The same, rounded up to two significant digits.
+
+        Example:
+            >>> tuple(Amount(1201.5, 7).round_up())
+            (1300, 7)
+        """
+        whole = [math.ceil(amount) for amount in self]
+        units = [10 ** max(0, len(str(amount)) - 2) for amount in whole]
+        return Amount(*(-(-amount // unit) * unit for amount, unit in zip(whole, units, strict=True)))
+
 
 _STALE = 0.5
 """Seconds after which an unused permit is returned."""

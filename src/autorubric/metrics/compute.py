@@ -166,7 +166,7 @@ def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: C
     fixed = "it stays the same, or is undefined, without one of the items"
     notes = (
         (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
-        (skipped, f"{skipped} of {labelled} labelled judgments were not requested and are left out"),
+        (skipped, f"{skipped} of {labelled} labelled judgments were not made and are left out"),
         (abstained, f"{abstained} of {labelled} labelled judgments are left out: the judge or the label abstains"),
         (items - scores, f"{items - scores} of {items} items have no score or no true score"),
         (values == 1, "scores by labels have 1 distinct value; correlations are not informative"),

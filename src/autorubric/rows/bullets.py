@@ -1,7 +1,5 @@
 """Criteria that are the items of a Markdown list, with their points in brackets."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

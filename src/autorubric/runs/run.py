@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -27,6 +28,7 @@ from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.llm.sharing import Amount
 from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.runs.blocks import Room, feed, feed_records, note_ended, work_through
 from autorubric.runs.items_file import ItemsFile, MergedLines
@@ -104,12 +106,12 @@ class EvaluationRun(StoppableRun):
             if self.executor is not None and batching.get() is not None:
                 await self.executor.send_ahead(self._build_first_requests())
             places = feed_records(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
-            await work_through(places, self._run_item, Room(widen_window(self.window)), self)
+            await work_through(places, self._run_item, await self._build_room(), self)
         if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:
             self.interrupted = self.parts.workers.interrupted
-            self.stopped = self.parts.workers.stopped
+            self.stopped, self.needed = self.parts.workers.stopped, self.parts.workers.needed
 
     def digest_items(self) -> str:
         """The digest of the items file; `CHANGED`, which matches no file, while a changed line may remain in it."""
@@ -117,17 +119,29 @@ class EvaluationRun(StoppableRun):
 
     async def _build_first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
         """The requests on each item that do not depend on replies."""
-        grader = self.grader
-        if not isinstance(grader, CriterionGrader) or not grader.recipe.asks_at_once:
+        if not isinstance(self.grader, CriterionGrader) or not self.grader.recipe.asks_at_once:
             return
         for index in range(len(self.dataset)):
-            asked = _RequestCollector(self.generation * DRAWS_A_GENERATION)
-            try:
-                await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
-            except AutorubricError:
-                continue  # the item fails with this when it is graded
-            for request in asked.requests:
+            for request in await self._collect_requests(self.grader, index):
                 yield request
+
+    async def _collect_requests(self, grader: CriterionGrader, index: int) -> list[tuple[Model, Request]]:
+        """The requests on an item that do not depend on replies; none if it will fail before."""
+        asked = _RequestCollector(self.generation * DRAWS_A_GENERATION)
+        with suppress(AutorubricError):
+            await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
+        return asked.requests
+
+    async def _build_room(self) -> Room:
+        """With a budget, as many items at a time as it should cover, so that it is spent on whole items."""
+        window, is_batched = widen_window(self.window), batching.get() is not None
+        budget = None if self.executor is None or is_batched else self.executor.budget  # a batch needs all items
+        if budget is None or not len(self.dataset) or not isinstance(self.grader, CriterionGrader):
+            return Room(window)
+        expected = Amount()
+        for model, request in await self._collect_requests(self.grader, 0):
+            expected = expected.plus(budget.compute_worst_case(model, request))
+        return Room(window, budget, expected)
 
     async def _run_item(self, index: int) -> None:
         digest = self._hash_inputs(index)

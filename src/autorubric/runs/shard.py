@@ -20,6 +20,7 @@ from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
+    from autorubric.llm.sharing import Amount
     from autorubric.runs.items_file import StoredLines
 
 MOST_SHARDS = 10_000
@@ -156,6 +157,7 @@ class Workers(Protocol):
     stopped: str | None
     interrupted: bool
     advice: str
+    needed: Amount
 
     def expect(self, digest: Callable[[], str]) -> None:
         """Set the function that computes the digest of the input."""

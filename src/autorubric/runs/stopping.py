@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import sys
 from abc import ABC, abstractmethod
@@ -14,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from autorubric.background import on_interrupt
-from autorubric.llm.batches.setting import is_left_open
-from autorubric.llm.failure_groups import find_advice
+from autorubric.llm.batches.setting import DETACHED, is_left_open
+from autorubric.llm.failure_groups import HIGHER, find_advice
+from autorubric.llm.sharing import Amount, sharing
 from autorubric.runs.progress import Progress, RunState, reported
 
 if TYPE_CHECKING:
@@ -33,12 +33,6 @@ STOPPING = (
 )
 
 
-_BUDGET = re.compile(
-    r"budget of (?P<unit>\$?)(?P<limit>[\d.,e-]+).*? reached(?:.*: \$?(?P<spent>[\d.,e-]+) spent)?"
-    r".* may cost \$?(?P<need>[\d.,e-]+)"
-)
-
-
 def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
     """The change that lets a run resume, such as a higher budget, and the command with that change.
 
@@ -47,7 +41,7 @@ def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
         again: the command of the run; empty if it was started from Python.
 
     Example:
-        >>> stopped = "budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ..."
+        >>> stopped = "budget of 900 tokens reached after 1 call: ...; resume with a budget of 1,800 tokens"
         >>> build_resume_command(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
         >>> build_resume_command("HTTP 404: leave out --batch", "autorubric grade a.json --batch 9 -o run")
@@ -55,27 +49,23 @@ def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
     """
     if "leave out --batch" in stopped:
         return "out --batch", re.sub(r" --batch(?:[ =]\d+)?(?= |$)", "", again)
-    found = _BUDGET.search(stopped)
-    if found is None:
+    higher = stopped.partition(HIGHER)[2]
+    if not higher:
         return "", again
-    limit, spent, need = (float((found[name] or "0").replace(",", "")) for name in ("limit", "spent", "need"))
-    higher = max(limit, spent) + max(limit, 1.001 * need)  # amounts are shown rounded
-    flag, value = ("usd", f"{higher:.4g}") if found["unit"] else ("tokens", str(math.ceil(higher)))
-    shown = f"${value}" if found["unit"] else f"{int(value):,} tokens"
-    if not again:  # it was started from Python
-        return f" a budget of {shown}", ""
-    without = re.sub(rf" --budget-{flag}[ =]\S+", "", again)
-    return f" a budget of {shown}", f"{without} --budget-{flag} {value}"
+    amount, unit = higher.split()[0].replace(",", ""), "usd" if higher.startswith("$") else "tokens"
+    without = re.sub(rf" --budget-{unit}[ =]\S+", "", again)
+    # Without a command, it was started from Python.
+    return f" a budget of {higher}", again and f"{without} --budget-{unit} {amount.removeprefix('$')}"
 
 
 def strip_advice(stopped: str) -> str:
     """Why a run ended, without the advice to raise the budget.
 
     Example:
-        >>> strip_advice("budget of $1.00 reached, and the next call may cost $2; raise the budget to resume")
+        >>> strip_advice("budget of $1.00 reached, and the next call may cost $2; resume with a budget of $3.00")
         'budget of $1.00 reached, and the next call may cost $2'
     """
-    return stopped.partition("; raise the budget")[0]
+    return stopped.partition(HIGHER)[0]
 
 
 @dataclass(kw_only=True)
@@ -88,6 +78,7 @@ class StoppableRun(ABC):
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
         advice: what to do about the failure that stopped the run.
+        needed: the worst case of a call that the budget did not cover in another process of the run.
     """
 
     executor: Executor | None = None
@@ -95,6 +86,7 @@ class StoppableRun(ABC):
     interrupted: bool = False
     refused: bool = False
     advice: str = ""
+    needed: Amount = Amount()  # noqa: RUF009 - immutable
 
     @property
     def activity(self) -> list[Activity]:
@@ -142,6 +134,24 @@ class StoppableRun(ABC):
                 await self.execute()
                 if self.interrupted and self.executor is not None:
                     await self.executor.drain()  # totals include the calls that were abandoned
+                self.note_budget(state())
+
+    def note_budget(self, state: RunState) -> None:
+        """If the budget does not cover the next call, say which one should be enough for what is left to do."""
+        budget = None if self.executor is None else self.executor.budget
+        if budget is None or sharing.get() is not None:  # one of several processes does not know what is left
+            return
+        need, why = max(self.needed, budget.needed), self.stopped or ""
+        is_reached = why.startswith("budget of ")
+        left = state.rows - min((stage.done for stage in state.stages), default=state.finished)
+        if not left or why.startswith(DETACHED) or (not is_reached and budget.can_cover(need)):
+            return
+        if state.finished:
+            rest, basis = budget.spent.times(left).split(state.finished), f"{state.finished:,} of {state.rows:,}"
+            reached = budget.explain_refusal(need, rest, f" (estimated: {basis} have ended)")
+        else:
+            reached = budget.explain_refusal(need)
+        self.stopped = why + reached[len(strip_advice(reached)) :] if why and not is_reached else reached
 
     @abstractmethod
     async def execute(self) -> None:

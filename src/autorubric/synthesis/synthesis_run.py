@@ -162,7 +162,9 @@ class SynthesisRun(StoppableRun):
                 self._save_manifest("stopped")
                 raise
             summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
-        summary.totals, summary.stopped = self.ledger.add_up(), self.stopped or self.ended_early
+        self.stopped = self.stopped or self.ended_early or None
+        self.note_budget(self.state())
+        summary.totals, summary.stopped = self.ledger.add_up(), self.stopped or ""
         summary.seconds = time.monotonic() - started
         if summary.complete:
             (prepared.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import ConfigError, InputError, LedgerError
 from autorubric.files.descriptors import is_exhausted, open_descriptor, write_at
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import read_note
@@ -68,6 +69,30 @@ class Spending(NamedTuple):
     def compute_excess(self, other: Spending) -> Spending:
         """By how much this exceeds `other`, field by field."""
         return Spending._make(max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True))
+
+    def check_limits(self, usd: float | None, tokens: int | None) -> None:
+        """Refuse a budget that is not a number, or that cannot count these calls.
+
+        Raises:
+            ConfigError: says all that is wrong.
+        """
+        problems = [
+            f"a budget of {limit} {unit} is not a limit; expected a finite number from 0 up"
+            for limit, unit in ((usd, "dollars"), (tokens, "tokens"))
+            if limit is not None and not 0 <= limit < math.inf
+        ]
+        if usd is not None and self.unpriced:
+            problems.append(
+                f"{self.unpriced:,} recorded calls have no known price, so a budget in dollars cannot count "
+                "them; give the budget in tokens, or start in a new run directory"
+            )
+        if self.lost and (usd is not None or tokens is not None):
+            problems.append(
+                f"what {self.lost:,} calls cost is not known, because their records are lost, so a budget cannot "
+                "count them; restore the ledger from a copy, or start in a new run directory"
+            )
+        if problems:
+            raise ConfigError(problems)
 
 
 _SPENT = """

@@ -93,7 +93,7 @@ def _add_scores(source: Source, data: dict[str, Any], most: int) -> tuple[list[d
         bins = [(label, float(n)) for label, n in source.cache(connection, "histogram", figures.read_histogram)]
     data["failures"] = _list_failures(json.loads(notes.get("failures") or "[]"), "judgment")
     if count := made.not_requested:
-        sentence = f"{pluralize(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
+        sentence = f"{pluralize(count, 'judgment')} {'was' if count == 1 else 'were'} not made"
         data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
     data["flags"] = json.loads(notes.get("flags") or "{}")
     charts = {}
