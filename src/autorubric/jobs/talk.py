@@ -4,6 +4,8 @@ The first line of standard input is the order; further lines are messages of the
 is a message of the child. When standard input ends, the parent has ended.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
