@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from autorubric.errors import called_at, find_caller
+
 T = TypeVar("T")
 
 _RARELY = 200_000
@@ -51,9 +53,11 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
         raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
     listeners: list[Callable[[], object]] = []
-    token = _listeners.set(listeners)  # the task's context is a copy of this one
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    frame = find_caller()
+    token, place = _listeners.set(listeners), called_at.set((frame.f_code.co_filename, frame.f_lineno))
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)  # the task's context is a copy of this one
     _listeners.reset(token)
+    called_at.reset(place)
     try:
         try:
             return _await_result(future)
