@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -278,7 +278,7 @@ def run_with_display(
 
 
 class KeyboardStop(Stop):
-    """Stops a run cleanly at Ctrl-C or SIGTERM, and immediately at a second one."""
+    """Stops a run cleanly at Ctrl-C, SIGTERM or a closed terminal, and immediately at a second Ctrl-C or SIGTERM."""
 
     _hearing = staticmethod(on_shutdown)
 
@@ -289,5 +289,6 @@ class KeyboardStop(Stop):
                 file=sys.stderr,
             )
             raise KeyboardInterrupt
-        print(STOPPING, file=sys.stderr)
         self()
+        with suppress(OSError):  # its terminal may be closed
+            print(STOPPING, file=sys.stderr)
