@@ -106,7 +106,8 @@ def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
     """
     values = read_document(path)
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+        found = "nothing" if values is None else type(values).__name__
+        raise ConfigError(f"{path}: expected a mapping of settings, got {found}")
     if not values:
         raise ConfigError(f"{path}: it has no settings")
     if wrong := [name for name in values if not isinstance(name, str)]:
