@@ -242,7 +242,7 @@ def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
                 loop.add_signal_handler(number, heard)
                 stack.callback(loop.remove_signal_handler, number)
             if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:
-                loop.add_signal_handler(_HANG_UP, _hear_once, loop, _HANG_UP, heard)
+                loop.add_signal_handler(_HANG_UP, _call_once, loop, _HANG_UP, heard)
                 stack.callback(loop.remove_signal_handler, _HANG_UP)
         except NotImplementedError:  # as on Windows
             for number in _ENDING:
@@ -251,7 +251,7 @@ def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-def _hear_once(loop: asyncio.AbstractEventLoop, number: signal.Signals, heard: Callable[[], object]) -> None:
+def _call_once(loop: asyncio.AbstractEventLoop, number: signal.Signals, heard: Callable[[], object]) -> None:
     loop.add_signal_handler(number, lambda: None)
     heard()
 

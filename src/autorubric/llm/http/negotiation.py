@@ -227,7 +227,7 @@ class Gate:
     def find_end(self, name: str, fault: Fault, retries: int) -> Failure | None:
         """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
         is_enough = self.failed >= max(FEWEST_FAILED, retries + 2) and not self.replies
-        if not is_enough or time.monotonic() - self._failed_at < PATIENCE:
+        if fault.kind not in ("server", "network") or not is_enough or time.monotonic() - self._failed_at < PATIENCE:
             return None
         return Failure("no_reply", f"{name}: no reply in the first {self.failed} attempts; the last: {fault.message}")
 

@@ -14,6 +14,7 @@ from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConf
 from autorubric.llm.http import negotiation
 from autorubric.llm.http.address import MOST_BROKEN
 from autorubric.llm.http.negotiation import FEWEST_FAILED, MOST_HELD
+from autorubric.llm.http.retry import Fault
 from tests.offenders import offenders
 
 if TYPE_CHECKING:
@@ -168,3 +169,22 @@ async def test_an_endpoint_that_replied_once_is_waited_for(
     monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
     endpoint.answer = lambda n, body: endpoint.ok(VERDICT) if n < 4 or n >= 24 else endpoint.error(500, "no worker")
     assert len((await graded(endpoint, tmp_path)).get_scores()) == ITEMS
+
+
+def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = negotiation.Gate()
+    for _ in range(FEWEST_FAILED):
+        gate.hold()
+    server, limited = Fault("server", "HTTP 502"), Fault("rate_limit", "HTTP 429")
+    assert gate.find_end("m", server, 3) is None  # all in less than a second
+    monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
+    ends = [gate.find_end("m", fault, retries) for fault, retries in ((server, 3), (server, 50), (limited, 3))]
+    assert [end and end.message for end in ends] == [
+        "m: no reply in the first 8 attempts; the last: HTTP 502",
+        None,
+        None,
+    ]
+    gate.note_reply()
+    assert gate.find_end("m", server, 3) is None
