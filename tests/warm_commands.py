@@ -50,7 +50,7 @@ size = len(asked).to_bytes(8, sys.byteorder)
 server.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
 server.sendall(asked)
 pid = int.from_bytes(server.recv(8), sys.byteorder)
-for number in (_signal.SIGINT, _signal.SIGTERM):
+for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
     _signal.signal(number, lambda number, _: os.kill(pid, number))
 status = os.waitstatus_to_exitcode(int.from_bytes(server.recv(8), sys.byteorder))
 sys.exit(status if status >= 0 else 128 - status)

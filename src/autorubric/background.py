@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from autorubric.errors import called_at, find_caller
+
 T = TypeVar("T")
 
 _RARELY = 200_000
@@ -49,9 +51,11 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
         raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
     listeners: list[Callable[[], object]] = []
-    token = _listeners.set(listeners)  # the task's context is a copy of this one
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    frame = find_caller()
+    token, place = _listeners.set(listeners), called_at.set((frame.f_code.co_filename, frame.f_lineno))
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)  # the task's context is a copy of this one
     _listeners.reset(token)
+    called_at.reset(place)
     try:
         try:
             return _await_result(future)
@@ -205,12 +209,14 @@ async def _shut_down(loop: asyncio.AbstractEventLoop) -> None:
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 @contextmanager
 def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
 
+    The first SIGHUP is heard, too, unless it is ignored, as under nohup: a terminal that is closed may send several.
     Signals reach only the main thread; in other threads this is `on_interrupt`.
 
     Example:
@@ -233,6 +239,9 @@ def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
             for number in _ENDING:
                 loop.add_signal_handler(number, heard)
                 stack.callback(loop.remove_signal_handler, number)
+            if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:
+                loop.add_signal_handler(_HANG_UP, _call_once, loop, _HANG_UP, heard)
+                stack.callback(loop.remove_signal_handler, _HANG_UP)
         except NotImplementedError:  # as on Windows
             for number in _ENDING:
                 former = signal.signal(number, lambda *_: loop.call_soon_threadsafe(heard))
@@ -240,7 +249,12 @@ def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
         yield
 
 
+def _call_once(loop: asyncio.AbstractEventLoop, number: signal.Signals, heard: Callable[[], object]) -> None:
+    loop.add_signal_handler(number, lambda: None)
+    heard()
+
+
 def ignore_ending() -> None:
-    """Ignore Ctrl-C and SIGTERM in a process that its parent ends."""
-    for number in _ENDING:
+    """Ignore Ctrl-C, SIGTERM and SIGHUP in a process that its parent ends."""
+    for number in filter(None, (*_ENDING, _HANG_UP)):
         signal.signal(number, signal.SIG_IGN)

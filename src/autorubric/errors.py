@@ -23,6 +23,8 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from types import FrameType
 
 _OWN = __file__.removesuffix("errors.py"), contextlib.__file__
 _shown: dict[str | tuple[str, type[Warning], int], int] = {}
@@ -242,14 +244,24 @@ class Note(UserWarning):
     """
 
 
-def warn(note: str) -> None:
-    """Warn with a `Note` that names the line where the user's code calls the package."""
+called_at: ContextVar[tuple[str, int]] = ContextVar("called_at", default=("autorubric", 1))
+"""Where the user's code made the synchronous call that runs on another thread."""
+
+
+def find_caller() -> FrameType:
+    """The innermost frame outside the package."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
         frame = frame.f_back
+    return frame
+
+
+def warn(note: str) -> None:
+    """Warn with a `Note` that names the line where the user's code calls the package."""
+    frame = find_caller()
     # A task, or the thread behind a synchronous function, has no frame of the user.
     if frame.f_globals.get("__name__", "").partition(".")[0] in ("asyncio", "threading", "concurrent"):
-        place, shown = ("autorubric", 1), _shown
+        place, shown = called_at.get(), _shown
     else:
         place, shown = (
             (frame.f_code.co_filename, frame.f_lineno),

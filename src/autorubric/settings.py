@@ -381,8 +381,9 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
             known = "the keys are the flags of --help, as in base_url for --base-url"
         return [f"{where}unknown {noun} {field!r}; {known}"]
     if kind == "missing":
-        advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
-        return [f"{named(field)} is missing{advice_on_file}"]
+        help_text = (model.model_fields[field].description or "").rstrip(".")
+        advice = f": {help_text}; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
+        return [f"{named(field)} is missing{advice}"]
     shown = redact_credentials(shorten(repr(value) if str(value).isprintable() else ascii(value), 200))
     if build_flag(field, model.model_fields[field]).secret:
         return [f"{named(field)} {describe_expectation(problem)}"]

@@ -119,7 +119,8 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
     rows = "a,short,MET,ana\na,Is kind.,UNMET,ana\na,Short,met,ben\na,Kind,MET,ben\n"
     Path("labels.csv").write_text(LABELS + rows, encoding="utf-8")
     assert run(["agree", "run", "--labels", "labels.csv"]) == 2
-    told = "item 'a', criterion 'Kind' (ana UNMET, ben MET): annotators disagree; pass --annotator NAME or majority"
+    where = "labels.csv:5: item 'a', criterion 'Kind'"
+    told = f"{where} (ana UNMET, ben MET): annotators disagree; pass --annotator NAME or majority"
     assert told in capsys.readouterr().err
 
 

@@ -70,7 +70,7 @@ def in_shell(command: str) -> Finished:
     return Finished(ended.returncode, ended.stdout, ended.stderr)
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_saves_what_it_has_and_says_how_to_resume(
     endpoint: NearEndpoint, tmp_path: Path, kind: signal.Signals
 ) -> None:

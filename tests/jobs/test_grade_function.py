@@ -408,7 +408,7 @@ def test_a_required_argument_may_be_in_the_config_file(tmp_path: Path, capsys: p
     assert run(["select", "--config", str(tmp_path / "select.toml")]) == 0
     assert (tmp_path / "selection" / "decisions.jsonl").exists()
     assert run(["select"]) == 2
-    assert "DATA is missing; pass it, or set 'data' in the file of --config" in capsys.readouterr().err
+    assert "DATA is missing: Queries with rubrics" in capsys.readouterr().err
 
 
 def test_selecting_from_a_result_and_rewarding_agree_with_the_commands(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,9 +23,12 @@ import pytest
 
 import autorubric
 from autorubric.cli.app import run
+from autorubric.errors import AutorubricError
+from autorubric.jobs.service_processes import ServiceProcesses
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.runs.progress import RunState
 from autorubric.runs.shard import Shard
+from autorubric.runs.stopping import Stop
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Body
 from tests.cli.in_process import NearEndpoint
@@ -380,3 +385,23 @@ def test_an_error_in_one_process_awaits_the_others_in_a_running_loop(tmp_path: P
         assert shards[0].end == {"stopped": "the other process failed"}
 
     asyncio.run(work())
+
+
+async def test_a_process_of_a_service_that_cannot_start_lets_the_others_end(tmp_path: Path) -> None:
+    ended: list[int] = []
+
+    class Service(ServiceProcesses):
+        async def _run_once(self, worker: Any) -> int | None:
+            if worker.place == 0:
+                await asyncio.sleep(0.01)
+                raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+            while not self._ending:
+                await asyncio.sleep(0.01)
+            ended.append(worker.place)
+            return 0
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        with pytest.raises(AutorubricError, match="process 1 of the service does not start"):
+            await Service({}, 3, 4).run(listening, lambda: None, Stop())
+    assert ended == [1, 2]

@@ -55,7 +55,10 @@ def test_a_refused_run_removes_the_folders_that_it_made_and_nothing_of_another_r
 
 
 def test_a_removed_run_is_not_reported_as_wrong_input(tmp_path: Path) -> None:
-    with pytest.raises(AutorubricError, match="was removed during the run") as caught, run_folder(tmp_path / "r", []):
+    with (
+        pytest.raises(AutorubricError, match="was removed or moved during the run") as caught,
+        run_folder(tmp_path / "r", []),
+    ):
         shutil.rmtree(tmp_path / "r")
         raise InputError("r/manifest.json: cannot be written")
     assert not isinstance(caught.value, InputError)  # which says that nothing was paid for

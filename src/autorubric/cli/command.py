@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -104,7 +104,8 @@ def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
     """
     values = read_document(path)
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+        found = "nothing" if values is None else type(values).__name__
+        raise ConfigError(f"{path}: expected a mapping of settings, got {found}")
     if not values:
         raise ConfigError(f"{path}: it has no settings")
     if wrong := [name for name in values if not isinstance(name, str)]:
@@ -276,7 +277,7 @@ def run_with_display(
 
 
 class KeyboardStop(Stop):
-    """Stops a run cleanly at Ctrl-C or SIGTERM, and immediately at a second one."""
+    """Stops a run cleanly at Ctrl-C, SIGTERM or a closed terminal, and immediately at a second Ctrl-C or SIGTERM."""
 
     _hearing = staticmethod(on_shutdown)
 
@@ -287,5 +288,6 @@ class KeyboardStop(Stop):
                 file=sys.stderr,
             )
             raise KeyboardInterrupt
-        print(STOPPING, file=sys.stderr)
         self()
+        with suppress(OSError):  # its terminal may be closed
+            print(STOPPING, file=sys.stderr)

@@ -144,7 +144,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
         for key, value in criterion.metadata.items()
         if is_sentence(value) or (isinstance(value, str) and not is_named)
     ]
-    advice = "" if is_named else ", or rename names to 'name'"
+    advice = "" if is_named else ", or call the key of their names 'name'"
     unseen = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see"
     note = f"{unseen}; join what they need with the requirement{advice}"
     notes = [note] if texts else []

@@ -134,6 +134,7 @@ class _LabelJoin:
         what = "annotators disagree; pass --annotator NAME or majority"
         if self._annotator == MAJORITY:
             what = "no label has a majority; remove one of them, or pass --annotator NAME"
-        where = f"item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
+        last = self._first[place, at, [*by_annotator][-1]]
+        where = f"{last}: item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
         self._problems.append(f"{where} ({votes}): {what}")
         return None

@@ -133,7 +133,11 @@ class ServiceProcesses:
     async def _supervise(self, worker: _Worker) -> None:
         """Run a process until the service ends; restart it if it is killed."""
         while not self._ending:
-            code = await self._run_once(worker)
+            try:
+                code = await self._run_once(worker)
+            except OSError as error:  # the system has no processes or files left; the others answer and end
+                self._fail(AutorubricError(f"process {worker.place + 1} of the service does not start: {error}"))
+                break
             if self._ending or self._problem is not None:
                 break
             worker.failed_starts += worker.end is None or "counts" not in worker.end

@@ -132,11 +132,15 @@ class ModelTrial:
         self.standing.doubted |= reply.fresh and problem.kind != "refusal"
 
     def note_lost(self, failure: Failure, records: Records) -> Failure:
-        """Count a request without a usable reply; return its failure. After `_ENOUGH`, the model is dropped."""
+        """Count a request without a usable reply; return its failure. After `_ENOUGH`, the model is dropped.
+
+        It is also dropped after a failure with an `end`, of an endpoint that is out of order.
+        """
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
         shared = sharing.get()
         in_others = shared is not None and (request.role, model.name) in shared.usable
+        end, failure = failure.end, replace(failure, end=None) if failure.end else failure
         if standing.usable or in_others or failure.kind == "refusal" or how not in _ENOUGH:
             return failure
         if how == "no_reply" and self.trials.in_batches:
@@ -149,10 +153,11 @@ class ModelTrial:
         lost[request.messages] = request.item, failure.attempts if how == "no_reply" else 1
         most, items = _ENOUGH[how]
         is_enough = sum(n for _, n in lost.values()) >= most and len({item for item, _ in lost.values()}) >= items
-        if is_enough and id(model) not in self.trials.ended:
+        if is_enough and end is None:
             which = f"{model.name}: the first {len(lost)} {request.role} requests ended without a usable reply"
             why = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
             end = Failure("unusable" if how == "unusable" else "no_reply", why)
+        if end is not None and id(model) not in self.trials.ended:
             failure = replace(failure, end=end)
             self.trials.note_failure(model, end)
         return failure

@@ -111,7 +111,7 @@ def _read_spent_tokens(out: Path) -> int:
 def _describe_paid(out: Path, before: int, new: Iterable[Path]) -> str:
     """What became of the replies that a failed run has paid for; empty if it has paid for none."""
     if not out.exists():
-        return f"{out} was removed during the run, with its saved replies"
+        return f"{out} was removed or moved during the run, with its saved replies"
     if _read_spent_tokens(out) > before or (new and _have_workers_paid(out)):
         return "progress is saved; fix this and run the same command again"
     return ""

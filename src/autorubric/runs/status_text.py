@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.errors import pluralize
 from autorubric.llm.failure_groups import format_failures
+from autorubric.llm.http.providers import is_self_hosted
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.stopping import strip_advice
 
@@ -67,14 +68,14 @@ def _format_batches(found: RunStatus) -> Iterator[str]:
 
 
 def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
-    """Sentences about worst cases that a budget counts, and about models without a price.
+    """Sentences about worst cases that a budget counts, and about models of services without a price.
 
     Example:
         >>> from autorubric.llm.records.accounts import UsageTotals
         >>> from autorubric.llm.request import Usage
-        >>> print(*list_cost_notes([UsageTotals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
-        no price is known for vllm/tiny; give it in dollars per million tokens with --prices FILE
-        (vllm/tiny: {input: ..., output: ...}) or LLMConfig.prices
+        >>> print(*list_cost_notes([UsageTotals("judge", "groq/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
+        no price is known for groq/tiny; give it in dollars per million tokens with --prices FILE
+        (groq/tiny: {input: ..., output: ...}) or LLMConfig.prices
     """
     by_model: dict[str, UsageTotals] = {}
     for total in totals:
@@ -88,7 +89,7 @@ def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
             told.append(f"a budget also counts {most}, the worst case of what may have been billed")
         if told:
             yield f"{model}: {'; '.join(told)}"
-    unpriced = [model for model, total in by_model.items() if total.unpriced > total.unmetered]
+    unpriced = [m for m, total in by_model.items() if total.unpriced > total.unmetered and not is_self_hosted(m)]
     if unpriced:
         yield (
             f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "

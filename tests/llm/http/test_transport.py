@@ -347,7 +347,9 @@ async def test_a_proxy_of_the_environment_gets_the_whole_url_and_its_own_credent
         assert "\r\nproxy-authorization: basic bwu6cgfzcw==\r\n" in proxy.heads[0]  # "me:pass"
         await transport.close()
     found = await outcome(transport, "http://gpu.example/v1")  # nothing listens there any more
-    assert found == ("network", False, f"cannot connect to the proxy 127.0.0.1:{proxy.port}: Connection refused")
+    advice = "NO_PROXY lists the hosts that need no proxy"
+    told = f"cannot connect to the proxy 127.0.0.1:{proxy.port}: Connection refused; {advice}"
+    assert found == ("network", False, told)
 
 
 @pytest.mark.usefixtures("only_new_collected")

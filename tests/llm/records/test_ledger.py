@@ -154,6 +154,16 @@ async def test_many_at_once_share_commits_and_each_is_there_when_it_is_acknowled
         assert ledger.count == 700
 
 
+async def test_a_ledger_that_was_deleted_takes_no_more_replies(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "run") as ledger:
+        await ledger.record(a_row(1))
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        with pytest.raises(LedgerError, match="was removed or moved"):
+            await ledger.record(a_row(2))
+        with pytest.raises(LedgerError, match="was removed or moved"):
+            ledger.check_writable()
+
+
 async def test_what_a_cancelled_caller_had_queued_is_written(tmp_path: Path) -> None:
     with Ledger.open(tmp_path, linger=30.0) as ledger:
         waiter = asyncio.create_task(ledger.record(a_row(1)))

@@ -16,7 +16,15 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowed_tokens import find_sent_limit, measure_prompt
 from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
 from autorubric.llm.http.limiter import Allowance, QueuePlace
-from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_about_reply, is_negotiable, open_gates
+from autorubric.llm.http.negotiation import (
+    Gate,
+    Terms,
+    enter_gates,
+    is_about_reply,
+    is_negotiable,
+    open_gates,
+    pass_turn,
+)
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import read_limits
@@ -30,7 +38,6 @@ from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 _log = logging.getLogger("autorubric.llm")
 
 _GUESSED_COMPLETION = 1024.0  # tokens; for a tokens-per-minute limit before the first reply
-
 
 _Attempted: TypeAlias = tuple[Terms, Mapping[str, Any], "Reply | Fault"]
 
@@ -134,7 +141,7 @@ class ChatModel:
         reservation.note_waiting()
         reservation.count_waiting(1)
         retries: Retries | None = None
-        tries = 0
+        tries = replies = 0
         asking = request
         before: Fault | None = None
         try:
@@ -163,21 +170,25 @@ class ChatModel:
                     asking = other
                     continue
                 is_doubted = self._dialect.must_omit_schema(body, before, outcome)
-                before, outcome = outcome, outcome if is_doubted else mark_final_if_same(before, outcome)
+                earlier = None if is_doubted or gates[0].is_down_since(replies) else before
+                before, outcome, replies = outcome, mark_final_if_same(earlier, outcome), gates[0].replies
                 self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.compute_wait(outcome, time.monotonic())
                 self._report(request, tries, outcome, wait)
-                if wait is None:
-                    raise CallError(self.build_failure(outcome, tries))
-                await self._wait_to_retry(wait, outcome, tries, reservation)
+                end = gates[0].find_end(self.name, outcome, self._config.max_retries)
+                if wait is None or end is not None:
+                    raise CallError(dataclasses.replace(self.build_failure(outcome, tries), end=end))
+                await self._wait_to_retry(wait, outcome, tries, reservation, ahead)
                 asking = copy_with(asking, constrained=request.constrained and not is_doubted)
         finally:
             reservation.count_waiting(-1)
             for gate in ahead:
                 gate.leave()
 
-    async def _wait_to_retry(self, wait: float, fault: Fault, tries: int, reservation: Reservation) -> None:
+    async def _wait_to_retry(
+        self, wait: float, fault: Fault, tries: int, reservation: Reservation, ahead: list[Gate]
+    ) -> None:
         """Reserve another attempt; where the budget refuses it, the call fails with what the endpoint said."""
         if fault.maybe_billed:
             try:
@@ -189,6 +200,7 @@ class ChatModel:
             reservation.note_sent(False)
         reservation.count_retry(rate_limited=fault.kind == "rate_limit")
         await asyncio.sleep(wait)
+        await pass_turn(fault, ahead)
 
     async def close(self) -> None:
         """Leave the endpoint; the last model to leave closes the connections."""
@@ -258,7 +270,7 @@ class ChatModel:
         """The reply in a response, or the fault if it has none."""
         outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
-            if (outcome.kind, outcome.status) == ("no_model", 503) and any(g.has_reply for g in self._dialect.gates):
+            if (outcome.kind, outcome.status) == ("no_model", 503) and any(g.replies for g in self._dialect.gates):
                 outcome = dataclasses.replace(outcome, kind="server", again=True)  # the name is right
             fault = mark_not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
@@ -324,18 +336,16 @@ class ChatModel:
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
                 gate.refuse(failure)
+            ahead.clear()
         elif fault.kind == "no_model":
             gates[0].refuse(failure)
             gates[1].open()
-        elif self._limiter.address.must_hold_back(fault):
-            return
-        elif fault.kind in ("server", "network") and not (gates[0].has_reply or waits_for_budget):
+            ahead.clear()
+        elif fault.kind in ("server", "network") and not (gates[0].replies or waits_for_budget):
             gates[0].hold()
             gates[1].open()
-            return
-        else:
+        elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)
-        ahead.clear()
 
     def build_failure(self, fault: Fault, attempts: int) -> Failure:
         """The failure of a request after this many attempts."""

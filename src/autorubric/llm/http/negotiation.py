@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -162,6 +163,10 @@ SCOUT_PATIENCE = 2.0
 """Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
 MOST_HELD = 16
 """Calls that go one after the other while each fails: enough to end the run if none is retried."""
+PATIENCE = 20.0
+"""Seconds after the first failure from which on an endpoint without any reply counts as out of order."""
+FEWEST_FAILED = 8
+"""Minimum of failed attempts in that time."""
 
 
 class Gate:
@@ -169,13 +174,16 @@ class Gate:
 
     A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
     `refusal`) or is held: then `MOST_HELD` calls go one after the other, each with its retries, until one has a reply
-    (`has_reply`).
+    (`replies` counts them).
     """
 
     def __init__(self) -> None:
-        self.is_open = self.has_reply = self._is_held = False
+        self.is_open = self._is_held = False
+        self.replies = 0
         self.refusal: Failure | None = None
+        self.failed = 0  # attempts without a reply, as long as there is no reply at all
         self._held = 0
+        self._failed_at = 0.0  # the first time
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
 
@@ -200,6 +208,8 @@ class Gate:
 
     def hold(self) -> None:
         """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
+        self._failed_at = self._failed_at if self.failed else time.monotonic()
+        self.failed += 1
         if self._held > MOST_HELD:
             self.open()
             return
@@ -209,12 +219,23 @@ class Gate:
 
     def renew(self) -> None:
         """Let a call of a new run go first, unless one had a reply."""
-        if not self.has_reply:
-            self.is_open, self._held = False, 0
+        if not self.replies:
+            self.is_open, self._held, self.failed = False, 0, 0
+
+    def find_end(self, name: str, fault: Fault, retries: int) -> Failure | None:
+        """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
+        is_enough = self.failed >= max(FEWEST_FAILED, retries + 2) and not self.replies
+        if fault.kind not in ("server", "network") or not is_enough or time.monotonic() - self._failed_at < PATIENCE:
+            return None
+        return Failure("no_reply", f"{name}: no reply in the first {self.failed} attempts; the last: {fault.message}")
+
+    def is_down_since(self, replies: int) -> bool:
+        """Whether an endpoint that worked has sent no more than these replies so far."""
+        return 0 < self.replies == replies
 
     def note_reply(self) -> None:
-        """Note that a call had a reply, and open the gate if it is held."""
-        self.has_reply = True
+        """Count a reply, and open the gate if it is held."""
+        self.replies += 1
         if self._is_held:
             self.open()
 
@@ -256,6 +277,16 @@ def open_gates(ahead: list[Gate]) -> None:
     for gate in ahead:
         gate.open()
     ahead.clear()
+
+
+async def pass_turn(fault: Fault, ahead: list[Gate]) -> None:
+    """Let another waiting call go first after a fault of a gateway or the network, which is not about one request."""
+    if fault.status == 500 or not ahead:
+        return
+    for gate in ahead:
+        gate.leave()
+    ahead.clear()
+    await asyncio.sleep(0.01)  # the other call needs some turns of the event loop
 
 
 _PROBES = 2

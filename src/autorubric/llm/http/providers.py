@@ -166,6 +166,17 @@ def is_builtin(model: str) -> bool:
     return normalize_name(model).partition("/")[0] == BUILTIN
 
 
+def is_self_hosted(model: str) -> bool:
+    """Whether a model is named as one of a server that people run themselves, which has no price.
+
+    Example:
+        >>> is_self_hosted("vllm/Qwen/Qwen3-8B"), is_self_hosted("openai/gpt-5.1"), is_self_hosted("tiny")
+        (True, False, False)
+    """
+    provider = find_provider(model.partition("/")[0])
+    return provider is not None and not provider.needs_key
+
+
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:
     """The endpoint that `config` describes, with its key; nothing is sent.
 

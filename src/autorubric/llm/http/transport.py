@@ -299,8 +299,9 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
         what, most = ("complete answer", timeout) if is_connected else ("connection", min(timeout, CONNECT_SECONDS))
         return TransportError("timeout", f"no {what} within {most:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
-        proxy = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
-        message = f"cannot connect to {proxy}{error.host}:{error.port}: {_find_reason(error)}"
+        message = f"cannot connect to {error.host}:{error.port}: {_find_reason(error)}"
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            message = message.replace("to ", "to the proxy ", 1) + "; NO_PROXY lists the hosts that need no proxy"
         return TransportError("network", message, maybe_billed=False)
     return TransportError("network", _describe(error), maybe_billed=is_connected)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -84,6 +85,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self._uncommitted = UncommittedLog(logged or Path(), is_open=logged is not None)
         self.in_flight = InFlightLog(logged or Path(), is_open=logged is not None)
         self.claims = Claims(directory) if shared and directory is not None else None
+        self._path = directory and os.path.abspath(directory / LEDGER_FILE)  # noqa: PTH100 - kept as a string
         self._is_shared, self._read_at = shared, -1
         self._spent_file: SpendingFile | None = None
         self.began = session_began.get() or time.time()
@@ -264,6 +266,11 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             for thing in things:
                 if not isinstance(thing, SealedRow):
                     thing(self._writing)
+        if self._path is not None:
+            try:
+                os.stat(self._path)  # noqa: PTH116 - at each commit; SQLite also writes to a file that was deleted
+            except FileNotFoundError:
+                raise LedgerError(f"{self._place} was removed or moved; new replies cannot be saved") from None
         if rows:
             self._uncommitted.committed += len(rows)
             if self._spent_file is not None:

@@ -7,12 +7,14 @@ import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from aiohttp import web
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric.llm.http import negotiation
 from autorubric.llm.http.address import MOST_BROKEN
-from autorubric.llm.http.negotiation import MOST_HELD
-from autorubric.llm.trials import MOST_ATTEMPTS
+from autorubric.llm.http.negotiation import FEWEST_FAILED, MOST_HELD
+from autorubric.llm.http.retry import Fault
 from tests.offenders import offenders
 
 if TYPE_CHECKING:
@@ -104,17 +106,17 @@ FAILING = {
 
 
 async def test_a_server_that_never_replies_ends_the_run_and_a_short_outage_costs_no_judgment(
-    endpoint: Loopback, tmp_path: Path
+    endpoint: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
     with offenders() as case:
         for name, failing in FAILING.items():
             with case(name):
                 endpoint.bodies.clear()
                 endpoint.answer = lambda n, body, failing=failing: failing(endpoint)
                 result = await graded(endpoint, tmp_path / name)
-                # Without waits between retries, some requests follow while the last ones are being recorded.
-                assert MOST_ATTEMPTS <= len(endpoint.bodies) < 2 * ITEMS, len(endpoint.bodies)
-                assert "judge requests ended without a usable reply; the last: HTTP " in (result.stopped or "")
+                assert FEWEST_FAILED <= len(endpoint.bodies) <= FEWEST_FAILED + CONCURRENCY, len(endpoint.bodies)
+                assert "judge: no reply in the first 8 attempts; the last: HTTP " in (result.stopped or "")
                 assert result.summary is not None and not result.summary.refused
                 assert result.get_scores() == []
                 endpoint.bodies.clear()
@@ -144,13 +146,45 @@ async def test_a_run_gets_past_items_that_failed_in_an_earlier_session(endpoint:
 
 
 async def test_a_server_that_never_replies_is_not_asked_one_by_one_for_ever(endpoint: Loopback) -> None:
-    # Each call is made twice; calls that wait for each other give the order 0 0 1 1 2 2.
-    endpoint.answer = lambda n, body: endpoint.error(503, "overloaded")
-    for _ in range(2):  # a second run waits as the first one did
-        endpoint.bodies.clear()
-        model = endpoint.model(max_retries=1)
-        asked = (model.complete(endpoint.ask(str(n))) for n in range(60))
-        await asyncio.gather(*asked, return_exceptions=True)
-        order = [body["messages"][0]["content"] for body in endpoint.bodies]
-        in_pairs = [order[n] == order[n + 1] for n in range(0, 120, 2)]
-        assert len(order) == 120 and all(in_pairs[: MOST_HELD + 1]) and not any(in_pairs[-20:]), order
+    # Each call is made twice; calls that wait for each other give the order 0 0 1 1 2 2. Faults of gateways concern
+    # no single call, so that others go first.
+    with offenders() as case:
+        for status, repeats in ((500, True), (503, False)):
+            with case(str(status)):
+                endpoint.answer = lambda n, body, status=status: endpoint.error(status, "overloaded")
+                for _ in range(2):  # a second run waits as the first one did
+                    endpoint.bodies.clear()
+                    model = endpoint.model(max_retries=1)
+                    asked = (model.complete(endpoint.ask(str(n))) for n in range(60))
+                    await asyncio.gather(*asked, return_exceptions=True)
+                    order = [body["messages"][0]["content"] for body in endpoint.bodies]
+                    in_pairs = [order[n] == order[n + 1] for n in range(0, 120, 2)]
+                    first = in_pairs[: MOST_HELD + 1] if repeats else [order[0] != order[1]]
+                    assert len(order) == 120 and all(first) and not any(in_pairs[-20:]), order
+
+
+async def test_an_endpoint_that_replied_once_is_waited_for(
+    endpoint: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
+    endpoint.answer = lambda n, body: endpoint.ok(VERDICT) if n < 4 or n >= 24 else endpoint.error(500, "no worker")
+    assert len((await graded(endpoint, tmp_path)).get_scores()) == ITEMS
+
+
+def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = negotiation.Gate()
+    for _ in range(FEWEST_FAILED):
+        gate.hold()
+    server, limited = Fault("server", "HTTP 502"), Fault("rate_limit", "HTTP 429")
+    assert gate.find_end("m", server, 3) is None  # all in less than a second
+    monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
+    ends = [gate.find_end("m", fault, retries) for fault, retries in ((server, 3), (server, 50), (limited, 3))]
+    assert [end and end.message for end in ends] == [
+        "m: no reply in the first 8 attempts; the last: HTTP 502",
+        None,
+        None,
+    ]
+    gate.note_reply()
+    assert gate.find_end("m", server, 3) is None
