@@ -212,7 +212,7 @@ class Source:
         with reading(self.place / FILE_NAME) as connection:
             if connection is None and not self.has_items:
                 raise PageRefusal(404, f"{self.name} has no graded items")
-            if connection is None:
+            if connection is None or (self.items.is_file() and "mark" not in read_notes(connection)):
                 raise PageRefusal(503, f"{self.name}: the index is being started; this page reloads itself")
             yield connection
 

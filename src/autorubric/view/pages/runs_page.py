@@ -21,13 +21,17 @@ MOST_COUNTED = 1_000
 def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
     """A line for each run, without the score if `is_hidden`."""
     rows = [_describe_run(source, is_hidden(source)) for source in sources]
-    return Page("runs", "Runs", {"runs": rows}, rows)
+    states = [row.pop("index") for row in rows]
+    read, size = (sum(state[name] for state in states) for name in ("read", "size"))
+    index = {"read": read, "size": size, "share": read / size if size else 1.0}
+    return Page("runs", "Runs", {"runs": rows, "index": index}, rows)
 
 
 def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
+    row["index"] = {"read": 0, "size": 0}
     if source.kind in ("synthesis", "selection"):
         counts = source.manifest.get("counts") or {}
         row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
@@ -35,9 +39,12 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
         return row
     try:
         with source.reading() as connection:
-            found = source.cache(connection, "scores", figures.read_scores)
+            found, row["index"] = (
+                source.cache(connection, "scores", figures.read_scores),
+                read_index_state(connection),
+            )
     except PageRefusal:
-        return row
+        return row | {"index": {"read": 0, "size": source.items.stat().st_size if source.items.is_file() else 0}}
     return row | {name: found[name] for name in ("items", "mean", "interval", "failed", "differs")}
 
 
