@@ -553,4 +553,8 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
         assert (old["added"], new["added"], new["retired"], new["from_step"]) == ([], ["Kind"], ["Moon"], 8)
         text = view.page("/r/0/versions").text
         assert "Is &lt;b&gt;long&lt;/b&gt;." in text and "separates: all meet it" in text
+        assert re.findall(r'<bdi>(\w+)</bdi> <small dir="auto">(.*?)</small>', text) == [
+            ("Kind", "Is kind."),
+            ("Moon", "Names the moon."),
+        ]
         assert 'href="/r/0/versions"' in view.page("/r/0/").text

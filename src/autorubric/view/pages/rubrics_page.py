@@ -129,10 +129,12 @@ def _describe_lineage(number: int, lineage: Any) -> dict[str, Any]:
 def _list_versions(lineage: Any) -> Iterator[dict[str, Any]]:
     made_by = {change["version"]: change for change in lineage.changes if any(map(change.get, _CHANGES))}
     for version in lineage.versions:
-        change = made_by.get(version.number, {})
+        change, criteria = made_by.get(version.number, {}), [*version.rubric, *version.inactive]
+        names = name_criteria(criteria)
         yield {
             "version": version.number,
             "from_step": version.from_step,
-            "criteria": name_criteria(list(version.rubric)),
+            "criteria": names[: len(version.rubric)],
+            "requirements": {name: one.requirement for name, one in zip(names, criteria, strict=True)},
             **{name: list(change.get(name, ())) for name in _CHANGES},
         }
