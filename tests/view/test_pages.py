@@ -21,6 +21,7 @@ from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
+from autorubric.view.sources import open_sources
 from tests.offenders import offenders
 from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.processes import wait_until
@@ -426,6 +427,11 @@ def test_the_ledger_of_a_rewarder_in_the_process_of_a_trainer_is_shown_as_a_serv
         assert view.data("/r/0/")["costs"]["calls"] == 8
         [window] = view.data("/r/0/drift?windows=1")["windows"]
         assert "Drift" in view.page("/r/0/").text
+        [source] = open_sources([run])
+        assert (source.cache_totals(lambda: 1), source.cache_totals(lambda: 2)) == (1, 1)
+        rewards_now(rewarder, [Sample(f"The moon again {n}.", rubric, "Q") for n in range(3)])
+        wait_until(lambda: view.data("/r/0/")["costs"]["calls"] == 11, "the page keeps old totals")
+        assert source.cache_totals(lambda: 3) == 3
     assert (window["rewards"], window["reward"]) == (8, sum(one.value or 0.0 for one in found) / 8)
 
 

@@ -339,7 +339,9 @@ def read_costs(source: Source) -> dict[str, Any]:
     from autorubric.runs.run_status import read_run_status
 
     def read(_: Path) -> list[dict[str, Any]]:
-        return [_flatten_usage(totals.to_dict()) for totals in read_run_status(source.directory, {}).totals]
+        return source.cache_totals(
+            lambda: [_flatten_usage(totals.to_dict()) for totals in read_run_status(source.directory, {}).totals]
+        )
 
     rows, problem = _read_ledger(source, read)
     unpriced = any(row["unpriced"] for row in rows)

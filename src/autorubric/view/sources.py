@@ -282,6 +282,12 @@ class Source:
             raise PageRefusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
         return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
 
+    def cache_totals(self, add_up: Callable[[], T]) -> T:
+        """What `add_up` finds in the ledger; computed again only when one of its files or the status changes."""
+        files = () if self.ledger is None else sorted(self.ledger.rglob("*"))
+        mark = self.status, [(path, _stat_file(path)) for path in files if not path.name.endswith("-shm")]
+        return self._remember("totals", mark, add_up)
+
     def cache_rubrics(self, count: Callable[[JsonLines], T]) -> T:
         """What `count` finds in the rubrics; computed again only when their file changes."""
         lines = self.open_rubrics()
