@@ -141,7 +141,7 @@ class Source:
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Its manifest as it is now; empty if it cannot be read."""
-        mark = _stat_file(self.directory / MANIFEST_FILE)
+        mark = stat_file(self.directory / MANIFEST_FILE)
         return self._remember("manifest", mark, lambda: read_manifest(self.directory) or {})
 
     @property
@@ -163,7 +163,7 @@ class Source:
     def check(self) -> None:
         """Warn of files that changed after the run wrote them, once per state; large ones take a second to read."""
         if self.status != "running":
-            mark = [_stat_file(self.directory / name) for name in (ITEMS_FILE, MANIFEST_FILE, DATASET_FILE)]
+            mark = [stat_file(self.directory / name) for name in (ITEMS_FILE, MANIFEST_FILE, DATASET_FILE)]
             self._remember("change", mark, self._find_change)
 
     def _find_change(self) -> str:
@@ -225,7 +225,7 @@ class Source:
         from autorubric.view.index.dataset_lines import DatasetLines
 
         path = self.directory / DATASET_FILE
-        mark = _stat_file(path)
+        mark = stat_file(path)
         if mark is None:
             return None
         try:
@@ -280,18 +280,11 @@ class Source:
         path = self.rubrics
         if path is None:
             raise PageRefusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
-        return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
+        return self._remember("rubrics", stat_file(path), lambda: JsonLines(path))
 
-    def cache_totals(self, add_up: Callable[[], T]) -> T:
-        """What `add_up` finds in the ledger; computed again only when one of its files or the status changes."""
-        files = () if self.ledger is None else sorted(self.ledger.rglob("*"))
-        mark = self.status, [(path, _stat_file(path)) for path in files if not path.name.endswith("-shm")]
-        return self._remember("totals", mark, add_up)
-
-    def cache_rubrics(self, count: Callable[[JsonLines], T]) -> T:
-        """What `count` finds in the rubrics; computed again only when their file changes."""
-        lines = self.open_rubrics()
-        return self._remember("counts", _stat_file(lines.path), lambda: count(lines))
+    def cache_files(self, name: str, paths: Iterable[Path], make: Callable[[], T]) -> T:
+        """A value, computed again only when one of the files or the status changes."""
+        return self._remember(name, (self.status, [(path, stat_file(path)) for path in paths]), make)
 
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
@@ -359,7 +352,8 @@ def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
     return {"read": offset, "size": size, "share": offset / size if size else 1.0}
 
 
-def _stat_file(path: Path) -> tuple[int, int, int] | None:
+def stat_file(path: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of a file; None if there is none."""
     try:
         found = path.stat()
     except OSError:

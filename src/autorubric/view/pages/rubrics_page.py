@@ -129,12 +129,11 @@ def _describe_lineage(number: int, lineage: Any) -> dict[str, Any]:
 def _list_versions(lineage: Any) -> Iterator[dict[str, Any]]:
     made_by = {change["version"]: change for change in lineage.changes if any(map(change.get, _CHANGES))}
     for version in lineage.versions:
-        change, criteria = made_by.get(version.number, {}), [*version.rubric, *version.inactive]
-        names = name_criteria(criteria)
+        change = made_by.get(version.number, {})
         yield {
             "version": version.number,
             "from_step": version.from_step,
-            "criteria": names[: len(version.rubric)],
-            "requirements": {name: one.requirement for name, one in zip(names, criteria, strict=True)},
+            "criteria": name_criteria(list(version.rubric)),
+            "requirements": {str(one.name): one.requirement for one in (*version.rubric, *version.inactive)},
             **{name: list(change.get(name, ())) for name in _CHANGES},
         }
