@@ -264,7 +264,7 @@ def _take(descriptors: list[int], numbers: Iterable[int]) -> None:
 
 def _run_python() -> None:
     """Run `-m MODULE` or `-c CODE` as Python does; a test worker is started with `-u` before it."""
-    if sys.argv[1] == "-u":
+    if sys.argv[1] in ("-u", "-P"):
         del sys.argv[1]
     _, option, what, *_ = sys.argv
     sys.argv[:3] = [option]

@@ -99,7 +99,10 @@ def test_a_queue_without_a_pair_shows_no_empty_panel(chromium: Browser, tmp_path
         tab.open("/r/0/label?annotator=ana")
         for n in range(2):
             expect(tab.page.locator("#label-progress")).to_contain_text(f"{n} labelled")
-            tab.page.keyboard.press("1")
+            tab.page.locator("#labels .choices button").first.focus()
+            tab.page.keyboard.press("Enter")
+            if not n:  # the next Tab leads to the choices of the next pair
+                expect(tab.page.locator("#requirement")).to_be_focused()
         expect(tab.page.locator("#label-done")).to_be_visible()
         expect(tab.page.locator("#labels")).not_to_be_visible()
 

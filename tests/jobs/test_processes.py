@@ -24,13 +24,16 @@ import pytest
 import autorubric
 from autorubric.cli.app import run
 from autorubric.errors import AutorubricError
+from autorubric.jobs.label_source import LabelChoice
 from autorubric.jobs.service_processes import ServiceProcesses
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
+from autorubric.labels import Ask, label_queue
 from autorubric.runs.progress import RunState
 from autorubric.runs.shard import Shard
 from autorubric.runs.stopping import Stop
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Body
+from autorubric.view.label_figures import measure_labels
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
@@ -78,6 +81,20 @@ def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> 
             assert different(one, several) == []
         assert endpoint.stats()["requests"] == 2 * asked
     assert list((several / "ledger" / "shards").iterdir()) == []
+
+
+def test_no_process_runs_files_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random.py").write_text("raise SystemExit('this file of the user was run')")
+    out = tmp_path / "run"
+    assert run(["grade", str(many_essays(tmp_path)), "--judge", OFFLINE, "-o", str(out), "--processes", "2"]) == 0
+    with label_queue(out, Ask(size=2)) as queue:
+        for _ in range(2):
+            task = queue.next("ana")
+            assert task is not None
+            queue.label("ana", task.pair.index, task.pair.place, "MET")
+    found = measure_labels(out, LabelChoice())
+    assert found is not None and found["judge"]["n"] == 2
 
 
 @pytest.mark.usefixtures("forked")

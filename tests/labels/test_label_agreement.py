@@ -229,6 +229,7 @@ def test_each_judge_of_a_panel_is_measured_against_the_labels(
     assert run_command(["agree", str(panel), *labels, "--by", "judge"]) == 0
     told = capsys.readouterr().out
     assert all(judge in told for judge in table.judges)
+    assert "\naccuracy of the panel " in told and "\npanel and ana: accuracy " in told
     for mode in ("--corrected", "--against"):
         other = [str(panel)] if mode == "--against" else []
         assert run_command(["agree", str(panel), *labels, "--annotator", "ben", mode, *other]) == 2

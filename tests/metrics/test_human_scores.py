@@ -45,7 +45,7 @@ def scored(tmp_path: Path) -> Scored:
     return graded(tmp_path, rows), rows
 
 
-def test_matches_scipy_and_a_count_of_all_pairs(scored: Scored) -> None:
+def test_matches_scipy_and_a_count_of_all_pairs(scored: Scored, tmp_path: Path) -> None:
     run, rows = scored
     found = agree_scores(run, score="overall")
     known = [row for row in rows if row["overall"] is not None]
@@ -73,6 +73,11 @@ def test_matches_scipy_and_a_count_of_all_pairs(scored: Scored) -> None:
     gamma = next(part for part in found.criteria if part.name == "gamma")
     assert gamma.kendall.coefficient == pytest.approx(stats.kendalltau(met, human)[0])
     assert len(found._repr_html_()) > 100
+    table = tmp_path / "grades.csv"  # 1 is the best
+    table.write_text("id,grade\n" + "".join(f"{row['id']},{6 - row['overall']}\n" for row in known))
+    grades = agree_scores(run, score="grade", labels=[table])
+    assert grades.overall.spearman.coefficient == pytest.approx(stats.spearmanr(ours, [-at for at in human])[0])
+    assert "items with a higher 'grade' have lower scores" in grades.warnings[1]
 
 
 def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from autorubric.dataset import RubricDataset
 from autorubric.view import figures
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.indexer import BATCH_BYTES, Indexer
-from autorubric.view.index.schema import reading
+from autorubric.view.index.schema import FILE_NAME, note, open_index, reading
 from autorubric.view.sources import open_sources
 from autorubric.view.view_server import IndexWorker
+from tests.offenders import offenders
 from tests.oracles import proportion_confint
-from tests.view.viewing import RUBRIC, STORED, item, judged, line, vote, write_run
+from tests.view.viewing import RUBRIC, STORED, item, judged, line, viewing, vote, write_run
 
 CAUSE, BRIEF = RUBRIC
 
@@ -117,6 +119,34 @@ def test_of_two_lines_on_one_item_the_last_one_counts_once(tmp_path: Path) -> No
     path = indexed(write_run(tmp_path / "run", ITEMS, [LINES[0], LINES[1], again]))
     assert rows(path, "SELECT item, score FROM items") == [(0, 0.0), (1, 0.25)]
     assert rows(path, "SELECT name, judged, total FROM criteria") == [("Cause", 2, 0.0), ("Brief", 2, 1.0)]
+
+
+def test_csv_is_refused_until_the_index_is_read(tmp_path: Path) -> None:
+    """As nothing in a table says that it is only a part."""
+    runs = [write_run(tmp_path / name, ITEMS, LINES) for name in ("begun", "partial")]
+    paths = ("/", *(f"/r/{n}/{page}" for n in (0, 1) for page in ("", "items", "criteria", "agreement", "compare")))
+    with ExitStack() as stack:
+        writers = []
+        for run in runs:
+            (run / ".view").mkdir()
+            writers.append(stack.enter_context(closing(open_index(run / ".view" / FILE_NAME))))
+        note(writers[1], {"mark": "of another time", "offset": 25, "size": 100})
+        for writer in writers:
+            writer.execute("BEGIN IMMEDIATE")  # the view has to wait
+        view = stack.enter_context(viewing(*runs))
+        with offenders() as case:
+            for path in paths:
+                with case(path):
+                    found = view.page(f"{path}?format=csv")
+                    assert (found.status, found.headers.get("retry-after")) == (503, "1")
+        assert "the index is being started" in view.page("/r/0/items").text
+        assert "Results are being read;" in view.page("/").text
+        assert "25% of the results have been read" in view.page("/r/1/items").text
+        for writer in writers:
+            writer.execute("ROLLBACK")
+        view.indexed(0, 1)
+        assert all(view.page(f"{path}?format=csv").status == 200 for path in paths)
+        assert view.page("/r/0/items?format=csv").text.count("\n") == 1 + len(ITEMS)
 
 
 def test_a_file_that_is_replaced_is_read_again_from_its_start(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
+from autorubric.view import figures
+from autorubric.view.sources import open_sources
 from tests.offenders import offenders
 from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.processes import wait_until
@@ -426,6 +428,11 @@ def test_the_ledger_of_a_rewarder_in_the_process_of_a_trainer_is_shown_as_a_serv
         assert view.data("/r/0/")["costs"]["calls"] == 8
         [window] = view.data("/r/0/drift?windows=1")["windows"]
         assert "Drift" in view.page("/r/0/").text
+        [source] = open_sources([run])
+        costs = figures.read_costs(source)["rows"]
+        assert figures.read_costs(source)["rows"] is costs
+        rewards_now(rewarder, [Sample(f"The moon again {n}.", rubric, "Q") for n in range(3)])
+        wait_until(lambda: view.data("/r/0/")["costs"]["calls"] == 11, "the page keeps old totals")
     assert (window["rewards"], window["reward"]) == (8, sum(one.value or 0.0 for one in found) / 8)
 
 
@@ -511,6 +518,14 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
         assert "the run used template 0123456789ab" in note
 
 
+def test_of_many_calls_on_an_item_those_that_gave_a_verdict_come_first(tmp_path: Path) -> None:
+    rubric = [{"name": f"N{n}", "requirement": f"Contains at least {n} words."} for n in range(1, 221)]
+    grade([{"submission": "The moon pulls."}], rubric=rubric, judge="builtin/offline", out=tmp_path / "run")
+    with viewing(tmp_path / "run") as viewer:
+        calls = viewer.indexed().data("/r/0/items/0/calls?focus=220")["calls"]
+    assert len(calls) == 220 and calls[0]["own"]
+
+
 def test_a_live_page_has_the_figures_of_a_file_that_grows(tmp_path: Path) -> None:
     lines = [line(n, 1.0, [judged(CAUSE, "MET")]) for n in range(3)]
     run = write_run(tmp_path / "run", [item(n) for n in range(3)], lines[:1])
@@ -553,4 +568,8 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
         assert (old["added"], new["added"], new["retired"], new["from_step"]) == ([], ["Kind"], ["Moon"], 8)
         text = view.page("/r/0/versions").text
         assert "Is &lt;b&gt;long&lt;/b&gt;." in text and "separates: all meet it" in text
+        assert re.findall(r'<bdi>(\w+)</bdi> <small dir="auto">(.*?)</small>', text) == [
+            ("Kind", "Is kind."),
+            ("Moon", "Names the moon."),
+        ]
         assert 'href="/r/0/versions"' in view.page("/r/0/").text

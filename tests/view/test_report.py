@@ -187,6 +187,10 @@ def test_the_change_is_this_run_less_the_baseline(tmp_path: Path) -> None:
     change = sum(now) / 60 - sum(then) / 60
     assert made.numbers["comparison"]["difference"]["value"] == pytest.approx(change)
     assert f"| Change against `before` | {change:+.3f} (95% interval " in made.text
+    few = autorubric.report(plain_run(tmp_path / "few", 29), against=before)
+    assert "The first run has 60 items and the second 29." in few.text and few.numbers["comparison"]["common"] == 29
+    table = autorubric.report(tmp_path / "few", against=before, format="md").text
+    assert "\n\nMeans over all items of each run: 60 before, 29 now.\n" in table and "Means" not in made.text
 
 
 def test_items_are_the_lowest_ones_or_all(tmp_path: Path) -> None:
@@ -418,6 +422,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no run": (("report", "nowhere"), "nowhere does not exist; expected a run directory"),
     "a baseline without items": (("report", "run", "--against", "made"), "this one has graded nothing"),
     "an improvement": (("report", "improved"), "graded nothing; its results are in its report.html"),
+    "scores of another run": (("report", "selected"), "graded nothing; its scores are those of the run /runs/graded"),
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),
     "a file that exists": (("report", "run", "-o", "report.html"), "--force to replace it"),
@@ -436,6 +441,8 @@ def test_wrong_input_is_refused(
     plain_run(tmp_path / "run", 3)
     shutil.copytree(STORED / "synthesize_basic" / "run", tmp_path / "made")
     shutil.copytree(STORED / "improve" / "run", tmp_path / "improved")
+    (tmp_path / "selected").mkdir()
+    (tmp_path / "selected/manifest.json").write_text('{"kind": "selection", "graded_run": "/runs/graded"}')
     autorubric.report("run", against="run", out="report.html")
     words, says = WRONG[name]
     assert run(list(words)) == 2

@@ -134,11 +134,12 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     judge = found.judge
     if by == "judge" and not found.by_judge:
         raise InputError("--by judge needs a run with several judges; this run has one")
+    of_panel = " of the panel" if found.by_judge else ""
     how = "weighted by the probabilities of the draw" if found.weighted else "unweighted"
     above = [
         f"{pluralize(judge.items, 'item')} with labels, {pluralize(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
-        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)})"
+        f"accuracy{of_panel} {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)})"
         + _format_kappas(_to_cell(judge.mean_kappa), _to_cell(judge.kappa), "kappa of all binary pairs"),
     ]
     if found.mean_score is not None:
@@ -163,12 +164,12 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
 
 
 def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
-    decided = found.adjudicated
+    decided, judge = found.adjudicated, "panel" if found.by_judge else "judge"
     for agreement in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if agreement is decided else agreement.name
         pairs = pluralize(agreement.n, "pair")
         kappas = _format_kappas(_to_cell(agreement.mean_kappa), _to_cell(agreement.kappa), _BINARY)
-        yield f"judge and {who}: accuracy {_to_cell(agreement.accuracy)} over {pairs}{kappas}"
+        yield f"{judge} and {who}: accuracy {_to_cell(agreement.accuracy)} over {pairs}{kappas}"
     yield from format_annotators(found.annotators)
 
 

@@ -66,7 +66,8 @@ class Child:
             order: the first message.
             files: file descriptors that it inherits.
         """
-        command, pipe, loop = [sys.executable, "-m", module], subprocess.PIPE, asyncio.get_running_loop()
+        # -P: a file of the current folder, such as random.py, must not stand in for a module.
+        command, pipe, loop = [sys.executable, "-P", "-m", module], subprocess.PIPE, asyncio.get_running_loop()
         kept = tuple(files)
         # In its own session, so that Ctrl-C reaches only this process, which stops the children.
         with subprocess.Popen(

@@ -195,7 +195,7 @@ def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats,
 
 def _draw_in_child(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
     request = json.dumps({"run": str(run), "ask": asdict(ask), "known": known, "batch": batch})
-    command = [sys.executable, "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
+    command = [sys.executable, "-P", "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
     done = subprocess.run(command, input=request, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
         raise InputError(f"{run}: cannot draw pairs: {done.stderr.strip()[-1000:]}")

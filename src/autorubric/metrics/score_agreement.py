@@ -109,6 +109,10 @@ def compare_with_human_scores(
         (missing, f"{pluralize(missing, 'graded item')} without {key!r} left out"),
         (few, f"{pluralize(few, 'criterion')} with fewer than {_LEAST} verdicts on scored items left out"),
         (overall.n_queries == 1, "no interval for the pairwise accuracy: all pairs belong to one query"),
+        (
+            overall.spearman.ci is not None and overall.spearman.ci.upper < 0,
+            f"items with a higher {key!r} have lower scores; if its lowest value is the best, negate it",
+        ),
         (not overall.n_pairs, "no pairs: no query has two submissions with different human scores"),
     )
     left_out = describe_left_out(table, "the correlations") if lost or np.isnan(table.scores).any() else ()

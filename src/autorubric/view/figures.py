@@ -330,16 +330,15 @@ def name_rater(rater: str) -> str:
     return {FINAL: "the verdict", HUMAN: "the labels"}.get(rater, rater)
 
 
-MOST_CALLS = 200
-"""Maximum number of replies that are shown for an item."""
-
-
 def read_costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model, as in `autorubric status`; `problem` if they cannot be read."""
     from autorubric.runs.run_status import read_run_status
 
-    def read(_: Path) -> list[dict[str, Any]]:
+    def add_up() -> list[dict[str, Any]]:
         return [_flatten_usage(totals.to_dict()) for totals in read_run_status(source.directory, {}).totals]
+
+    def read(folder: Path) -> list[dict[str, Any]]:
+        return source.cache_files("totals", sorted(folder.rglob("*[!m]")), add_up)  # readers change -shm
 
     rows, problem = _read_ledger(source, read)
     unpriced = any(row["unpriced"] for row in rows)
@@ -362,7 +361,7 @@ def read_replies(source: Source, item: str) -> dict[str, Any]:
 
     def read(folder: Path) -> list[dict[str, Any]]:
         with ledger_view(folder) as view:
-            return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"][:MOST_CALLS]
+            return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"]
 
     calls, problem = _read_ledger(source, read)
     return {"calls": calls, "problem": problem}

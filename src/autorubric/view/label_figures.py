@@ -40,7 +40,7 @@ def measure_labels(
     """
     files, columns = [str(path) for path in choice.files], list(choice.column)
     given = json.dumps({"labels": files, "annotator": choice.annotator, "column": columns})
-    command = [sys.executable, "-m", "autorubric.view.label_figures", str(run), given]
+    command = [sys.executable, "-P", "-m", "autorubric.view.label_figures", str(run), given]
     until = time.monotonic() + _SECONDS
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -141,7 +141,7 @@ class Source:
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Its manifest as it is now; empty if it cannot be read."""
-        mark = _stat_file(self.directory / MANIFEST_FILE)
+        mark = stat_file(self.directory / MANIFEST_FILE)
         return self._remember("manifest", mark, lambda: read_manifest(self.directory) or {})
 
     @property
@@ -163,7 +163,7 @@ class Source:
     def check(self) -> None:
         """Warn of files that changed after the run wrote them, once per state; large ones take a second to read."""
         if self.status != "running":
-            mark = [_stat_file(self.directory / name) for name in (ITEMS_FILE, MANIFEST_FILE, DATASET_FILE)]
+            mark = [stat_file(self.directory / name) for name in (ITEMS_FILE, MANIFEST_FILE, DATASET_FILE)]
             self._remember("change", mark, self._find_change)
 
     def _find_change(self) -> str:
@@ -212,7 +212,7 @@ class Source:
         with reading(self.place / FILE_NAME) as connection:
             if connection is None and not self.has_items:
                 raise PageRefusal(404, f"{self.name} has no graded items")
-            if connection is None:
+            if connection is None or (self.items.is_file() and "mark" not in read_notes(connection)):
                 raise PageRefusal(503, f"{self.name}: the index is being started; this page reloads itself")
             yield connection
 
@@ -225,7 +225,7 @@ class Source:
         from autorubric.view.index.dataset_lines import DatasetLines
 
         path = self.directory / DATASET_FILE
-        mark = _stat_file(path)
+        mark = stat_file(path)
         if mark is None:
             return None
         try:
@@ -280,12 +280,11 @@ class Source:
         path = self.rubrics
         if path is None:
             raise PageRefusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
-        return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
+        return self._remember("rubrics", stat_file(path), lambda: JsonLines(path))
 
-    def cache_rubrics(self, count: Callable[[JsonLines], T]) -> T:
-        """What `count` finds in the rubrics; computed again only when their file changes."""
-        lines = self.open_rubrics()
-        return self._remember("counts", _stat_file(lines.path), lambda: count(lines))
+    def cache_files(self, name: str, paths: Iterable[Path], make: Callable[[], T]) -> T:
+        """A value, computed again only when one of the files or the status changes."""
+        return self._remember(name, (self.status, [(path, stat_file(path)) for path in paths]), make)
 
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
@@ -353,7 +352,8 @@ def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
     return {"read": offset, "size": size, "share": offset / size if size else 1.0}
 
 
-def _stat_file(path: Path) -> tuple[int, int, int] | None:
+def stat_file(path: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of a file; None if there is none."""
     try:
         found = path.stat()
     except OSError:

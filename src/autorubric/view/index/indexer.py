@@ -24,6 +24,7 @@ from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SO
 from autorubric.view.index.shown_labels import Words, compute_label_mark, read_shown_labels
 from autorubric.view.index.tally import Tally
 from autorubric.view.label_figures import measure_labels
+from autorubric.view.sources import stat_file
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')
 BATCH_BYTES = 4 << 20  # by size: sums that are rounded where the clock says would differ in the last digit
@@ -110,9 +111,8 @@ class Indexer:
 
     def _read_mark(self, labels: str) -> str:
         """A fingerprint of the files and the labels, which shows when the index is outdated."""
-        own = _identify_file(self._run / ITEMS_FILE)
-        dataset = self._run / DATASET_FILE
-        mark = _identify_file(dataset, with_size=True)
+        own, dataset = stat_file(self._run / ITEMS_FILE), self._run / DATASET_FILE
+        mark = str(stat_file(dataset) or "")
         if mark != self._dataset_mark:
             self._dataset, self._dataset_mark = None, mark
             if mark:
@@ -121,7 +121,7 @@ class Indexer:
                 except InputError:
                     self._dataset = None  # pages say what is wrong with it
         self._label_mark = compute_label_mark(self._run, self._choice, labels)
-        return f"{own} {mark} {self._label_mark}"
+        return f"{own and own[0]} {mark} {self._label_mark}"  # the file grows
 
     def _begin(self, mark: str, replaced: Collection[int] = ()) -> None:
         found, problem = None, ""
@@ -288,12 +288,3 @@ def read_index_labels(connection: sqlite3.Connection) -> Mapping[int, Words] | N
     if "labels" not in read_notes(connection):
         return None
     return {item: json.loads(words) for item, words in connection.execute("SELECT item, words FROM labels")}
-
-
-def _identify_file(path: Path, *, with_size: bool = False) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return ""
-    more = f"-{found.st_size}-{found.st_mtime_ns}" if with_size else ""
-    return f"{found.st_dev}-{found.st_ino}{more}"

@@ -202,7 +202,7 @@ def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Pa
             _compare_pair(*raters, counts_of_pair, row["scale"])
             for raters, counts_of_pair in figures.read_pairs(connection, criterion).items()
         ]
-        single = figures.read_single_labels(connection, source)
+        single, state = figures.read_single_labels(connection, source), read_index_state(connection)
     if single is not None:
         pairs = [_apply_single_labels(row, found["name"], single) for row in pairs]
     items, whole = dict(counts), sum(n for _, n in counts)
@@ -210,7 +210,7 @@ def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Pa
         {"verdict": word, "items": items[word], "share": items[word] / whole}
         for word in _sort_verdicts(items, row["scale"])
     ]
-    data = {**found, "verdicts": verdicts, "raters": pairs}
+    data = {**found, "verdicts": verdicts, "raters": pairs, "index": state}
     return Page("criterion", found["name"], data, verdicts)
 
 

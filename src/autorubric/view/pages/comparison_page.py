@@ -9,7 +9,7 @@ from autorubric.charts.svg import Axes, Point, Series, plot_lines
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, PageQuery, PageRefusal
-from autorubric.view.sources import Source
+from autorubric.view.sources import Source, read_index_state
 
 DRAWN = 1000
 """Items of the chart."""
@@ -45,20 +45,23 @@ def build_comparison_page(
         points = connection.execute(
             f"SELECT one.score, two.score, one.id {_SCORED} ORDER BY item LIMIT {drawn}"
         ).fetchall()
-        own = source.cache(connection, "scores", figures.read_scores)
+        own, state = source.cache(connection, "scores", figures.read_scores), read_index_state(connection)
     with other.reading() as connection:
         theirs = other.cache(connection, "scores", figures.read_scores)
+        state = min(state, read_index_state(connection), key=lambda found: found["share"])
     data = {
         "other": other.number,
         "names": [source.name, other.name],
         "choices": [{"number": run.number, "name": run.name} for run in candidates],
         "common": common,
+        "counts": [own["items"], theirs["items"]],
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],
         "difference": figures.estimate_mean(*steps)._asdict(),
         "items": rows,
         "next": after,
         "criteria": criteria,
+        "index": state,
     }
     charts = {}
     if points:

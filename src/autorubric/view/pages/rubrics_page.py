@@ -132,5 +132,6 @@ def _list_versions(lineage: Any) -> Iterator[dict[str, Any]]:
             "version": version.number,
             "from_step": version.from_step,
             "criteria": name_criteria(list(version.rubric)),
+            "requirements": {str(one.name): one.requirement for one in (*version.rubric, *version.inactive)},
             **{name: list(change.get(name, ())) for name in _CHANGES},
         }

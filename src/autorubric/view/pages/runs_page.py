@@ -15,17 +15,20 @@ MOST_CHARTED = 25
 MOST_COUNTED = 1_000
 """Rubrics that a summary counts."""
 
+_FIGURES = ("items", "mean", "interval", "failed", "differs")
+
 
 def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
     """A line for each run, without the score if `is_hidden`."""
     rows = [_describe_run(source, is_hidden(source)) for source in sources]
-    return Page("runs", "Runs", {"runs": rows}, rows)
+    share = min((row.pop("share") for row in rows), default=1.0)
+    return Page("runs", "Runs", {"runs": rows, "index": {"share": share}}, rows)
 
 
 def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
-    row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
+    row |= dict.fromkeys(_FIGURES) | {"share": 1.0}
     if source.kind in ("synthesis", "selection"):
         counts = source.manifest.get("counts") or {}
         row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
@@ -33,10 +36,10 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
         return row
     try:
         with source.reading() as connection:
-            found = source.cache(connection, "scores", figures.read_scores)
+            found, state = source.cache(connection, "scores", figures.read_scores), read_index_state(connection)
     except PageRefusal:
-        return row
-    return row | {name: found[name] for name in ("items", "mean", "interval", "failed", "differs")}
+        return row | {"share": 0.0}
+    return row | {name: found[name] for name in _FIGURES} | {"share": state["share"]}
 
 
 def build_summary_page(source: Source, query: PageQuery) -> Page:
@@ -59,7 +62,6 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         **dict.fromkeys(("failures", "drivers", "criteria"), ()),
         "judgments": 0,
         "flags": {},
-        "index": {"read": 0, "size": 0, "share": 1.0},
     }
     criteria: list[dict[str, Any]] = []
     charts: dict[str, str] = {}
@@ -68,7 +70,10 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
     elif source.kind in ("synthesis", "selection"):
         data["rows"], data["failures"], data["error"] = _read_progress(source)
         if source.rubrics is not None:
-            data["rubrics"], charts = source.cache_rubrics(lambda lines: _count_rubrics(lines, source))
+            lines = source.open_rubrics()
+            data["rubrics"], charts = source.cache_files(
+                "counts", [lines.path], lambda: _count_rubrics(lines, source)
+            )
     return Page("summary", source.name, data, criteria, charts)
 
 

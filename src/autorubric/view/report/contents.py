@@ -72,6 +72,8 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
     if not found.has_items and (found.rubrics is None or baseline_of is not None):
         what = "grade` or `select" if baseline_of is not None else "grade`, `select` or `synthesize"
         own = "; its results are in its report.html" if (run / "report.html").is_file() else ""
+        graded = str(found.manifest.get("graded_run") or "")
+        own = f"; its scores are those of the run {graded}" if graded else own
         raise InputError(f"{run}: expected a run of `autorubric {what}`; this one has graded nothing{own}")
     if baseline_of is not None and not baseline_of.has_items:
         raise InputError(

@@ -323,6 +323,9 @@ def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
             f"{row['difference']:+.3f}",
         )
         yield f"| {_format_name(row['name'])} | {' | '.join(cells)} |"
+    first, second = comparison["counts"]
+    if moved and not first == second == comparison["common"]:
+        yield from ("", f"Means over all items of each run: {first:,} before, {second:,} now.")
 
 
 def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:

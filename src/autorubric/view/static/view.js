@@ -130,7 +130,7 @@ if (panel) {
       hint.textContent = [...keys.keys()][number] ?? "";
       if (choice === task.verdict) button.ariaPressed = true;
       button.append(hint, binary || choice === "CANNOT_ASSESS" ? choice.replace("_", " ").toLowerCase() : choice);
-      button.addEventListener("click", () => label(choice));
+      button.addEventListener("click", () => label(choice).then(() => part("requirement").focus())); // the button is gone
       return button;
     }));
     since = performance.now();
