@@ -347,7 +347,7 @@ class Budget:
 
         Args:
             need: the worst case of the call.
-            rest: the expected cost of what is left to do; None if unknown, for as much again as the budget.
+            rest: the expected cost of what is left to do; None if unknown, for twice the budget or more.
             basis: what the expectation is based on.
         """
         free = None if self._shared is None else self._shared.left
@@ -356,8 +356,10 @@ class Budget:
         room = left or whole.minus(self.spent).minus(self.reserved)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
         show, unit = partial(Amount.format, in_tokens=in_tokens), " tokens" if in_tokens else ""
-        rest = whole.minus(need).clip() if rest is None else rest
-        enough = show(whole.minus(room).clip().plus(need).plus(rest).round_up())
+        used = whole.minus(room).clip()
+        if rest is None:
+            used, rest = used.plus(room.clip()), whole.minus(need).clip()
+        enough = show(used.plus(need).plus(rest).round_up())
         limit = show(whole) + unit
         advice = f"the next call may cost {show(need)}{HIGHER}{enough}{unit}{basis}"
         if self._shared is not None and left is not None:
