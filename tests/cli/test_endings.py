@@ -97,7 +97,7 @@ def test_a_service_whose_budget_ended_says_so_and_the_printed_command_goes_on(tm
                 assert (found.kind, found.state) == ("service", "unfinished")
                 assert found.stopped.startswith("budget of 12,000 tokens reached")
                 command = told.splitlines()[-1].strip()
-                assert "resume with a budget of 18,000 tokens:\n" in told and found.advice.endswith(command)
+                assert "resume with a budget of 24,000 tokens:\n" in told and found.advice.endswith(command)
                 refused = pasted(f"{command} --port 70000")  # the last one counts; all others are read
                 assert refused.returncode == 2 and "--port is 70000" in refused.stderr
 

@@ -388,16 +388,17 @@ async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_
 @each(
     ("limits", "left", "need", "message"),
     [
-        # $2.00 - $1.50 are spent, and as much again as the limit is added.
-        ({"usd": 2.0}, Amount(math.inf, 15 * 10**11), (100, 1.75), ("$2.00", "$1.50", "$1.75", "$2.50")),
+        # Twice the limit, although only $0.50 are spent.
+        ({"usd": 2.0}, Amount(math.inf, 15 * 10**11), (100, 1.75), ("$2.00", "$1.50", "$1.75", "$4.00")),
+        ({"usd": 2.0}, Amount(math.inf, 15 * 10**11), (100, 3.0), ("$2.00", "$1.50", "$3.00", "$5.00")),
         ({"tokens": 1000}, Amount(40, math.inf), (60, 1.75), ("1,000 tokens", "40", "60", "2,000 tokens")),
         # Of two limits, the one that is named leaves too little for the call.
-        ({"usd": 2.0, "tokens": 1000}, Amount(900, 15 * 10**11), (900, 1.75), ("$2.00", "$1.50", "$1.75", "$2.50")),
+        ({"usd": 2.0, "tokens": 1000}, Amount(900, 15 * 10**11), (900, 1.75), ("$2.00", "$1.50", "$1.75", "$4.00")),
         (
             {"usd": 2.0, "tokens": 1000},
             Amount(900, 15 * 10**11),
             (950, 0.5),
-            ("1,000 tokens", "900", "950", "1,100 tokens"),
+            ("1,000 tokens", "900", "950", "2,000 tokens"),
         ),
         # What is overdrawn is not there.
         ({"tokens": 1000}, Amount(-40, math.inf), (60, 0.0), ("1,000 tokens", "0", "60", "2,100 tokens")),

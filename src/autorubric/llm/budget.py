@@ -47,6 +47,7 @@ class Budget:
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
         needed: the worst case of the last call that was refused, or else of the smallest one whose cost is unknown.
+        admitted: the worst case of the last call that was admitted.
         running: calls that may turn out cheaper than what is reserved for them.
         spent, reserved: by all sessions so far, worst cases included; by the calls in flight, at most.
         costs: what the calls for a record have cost so far, by `turn`, for each turn that is in it.
@@ -69,7 +70,7 @@ class Budget:
         before.check_limits(usd, tokens)
         self.usd, self.tokens = usd, tokens
         self.refused: Failure | None = None
-        self.needed = Amount()
+        self.needed = self.admitted = Amount()
         self._calls = before.calls
         self.spent = Amount.from_dollars(before.tokens, before.cost)
         self.reserved = Amount()
@@ -223,7 +224,7 @@ class Budget:
                 self._admit_smaller()
 
     def _admit(self, reservation: Reservation, place: asyncio.Future[bool]) -> None:
-        self.refused = None
+        self.refused, self.admitted = None, reservation.need
         self.reserved = self.reserved.plus(reservation.need)
         self._report_used()
         reservation.held += 1
@@ -347,7 +348,7 @@ class Budget:
 
         Args:
             need: the worst case of the call.
-            rest: the expected cost of what is left to do; None if unknown, for as much again as the budget.
+            rest: the expected cost of what is left to do; None if unknown, for twice the budget or more.
             basis: what the expectation is based on.
         """
         free = None if self._shared is None else self._shared.left
@@ -356,8 +357,10 @@ class Budget:
         room = left or whole.minus(self.spent).minus(self.reserved)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
         show, unit = partial(Amount.format, in_tokens=in_tokens), " tokens" if in_tokens else ""
-        rest = whole.minus(need).clip() if rest is None else rest
-        enough = show(whole.minus(room).clip().plus(need).plus(rest).round_up())
+        used = whole.minus(room).clip()
+        if rest is None:
+            used, rest = used.plus(room.clip()), whole.minus(need).clip()
+        enough = show(used.plus(need).plus(rest).round_up())
         limit = show(whole) + unit
         advice = f"the next call may cost {show(need)}{HIGHER}{enough}{unit}{basis}"
         if self._shared is not None and left is not None:

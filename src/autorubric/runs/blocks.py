@@ -192,8 +192,11 @@ class Room:
         return self._budget is None or self._is_covered(self._budget)
 
     def _is_covered(self, budget: Budget) -> bool:
-        """Whether the budget, or this process's share of it, covers the rest of all open records and a new one."""
-        unspent, shared = budget.compute_left().plus(budget.reserved), sharing.get()
+        """Whether the budget, or this process's share of it, covers the rest of all open records and a new one.
+
+        Its last call only goes out if the budget covers the worst case of that call.
+        """
+        unspent, shared = budget.compute_left().plus(budget.reserved).minus(budget.admitted), sharing.get()
         if shared is not None and shared.left is not None:
             unspent = unspent.plus(shared.left.split(shared.processes))
         if self._expected.times(len(self._costs) + 1).is_within(unspent):
