@@ -347,7 +347,7 @@ class Budget:
 
         Args:
             need: the worst case of the call.
-            rest: the expected cost of what is left to do; None if unknown, for as much again as the budget.
+            rest: the expected cost of what is left to do; None if unknown, for about twice the budget.
             basis: what the expectation is based on.
         """
         free = None if self._shared is None else self._shared.left
