@@ -93,11 +93,11 @@ def test_the_wheel_runs_the_main_job_in_a_clean_environment(wheel: Path, tmp_pat
     home = tmp_path / "clean"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     python = str(home / "bin" / "python")
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", "--no-compile", "--no-deps", str(wheel)], check=True)
+    uv = [sys.executable, "-m", "uv", "--quiet"]  # the environments of .ci/pythons have no pip
+    subprocess.run([*uv, "pip", "install", "--python", python, "--no-deps", str(wheel)], check=True)
     (packages,) = home.glob("lib/*/site-packages")
     (installed,) = distributions(path=[str(packages)])
-    # All that the wheel asks for, and nothing else. The files are here already: pip would unpack them for 10 s.
+    # All that the wheel asks for, and nothing else. The files are here already: to unpack them would take 10 s.
     brought = needed(installed.requires or [])
     for name in brought:
         for top in {file.parts[0] for file in distribution(name).files or []} - {"..", "__pycache__"}:

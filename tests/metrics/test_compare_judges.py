@@ -64,7 +64,11 @@ def test_the_p_value_of_the_accuracy_is_the_sign_flip_test_of_scipy(graded: Call
         return np.array([np.mean(np.array(a) == np.array(b)) for a, b in zip(made.labels, made.said, strict=True)])
 
     expected = stats.permutation_test(
-        (right(one), right(other)), lambda a, b: np.mean(a - b), permutation_type="samples", n_resamples=4000, rng=0
+        (right(one), right(other)),
+        lambda a, b: np.mean(a - b),
+        permutation_type="samples",
+        n_resamples=4000,
+        random_state=0,
     )
     assert found.accuracy.p_value == pytest.approx(expected.pvalue, abs=0.03)
 

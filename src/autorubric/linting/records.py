@@ -109,7 +109,8 @@ def list_entries(value: Any) -> list[Any]:
     """
     if isinstance(value, str):
         value = parse_rubric(value)
-    value = [] if value is None else value  # an empty file
+    if value is None:  # an empty file
+        raise InputError("the list of criteria is empty")
     if not isinstance(value, Mapping | list | tuple):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
     if isinstance(value, Mapping) or any(

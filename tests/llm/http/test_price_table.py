@@ -23,7 +23,7 @@ from tools.price_table import FROM_LITELLM, TABLE, litellm_rows, price_rows, tab
 ROOT = Path(__file__).parents[3]
 HOSTED = [name for name, provider in PROVIDERS.items() if provider.needs_key]
 NAMED = re.compile(rf"(?<![\w/.-])({'|'.join([*HOSTED, *ALIASES])})[/:]([a-z0-9][\w.-]*(?:/[\w.-]+)*\w)")
-PLACEHOLDERS = {"openai/my-model", "openai/v1", "openai/m", "openai/a"}
+PLACEHOLDERS = {"openai/my-model", "openai/v1", "openai/m", "openai/a", "mistral/7b"}
 
 
 def file() -> dict[str, Any]:

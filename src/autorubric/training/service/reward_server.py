@@ -76,7 +76,8 @@ class Connections(web.Server):
         self._most = most
         self._client: dict[RequestHandler, str] = {}
         self._held: Counter[str] = Counter()
-        self._idle: dict[RequestHandler, None] = {}  # longest idle first
+        self._idle: dict[RequestHandler, bool] = {}  # longest idle first; whether a request has come
+        self._idle_seconds = idle_seconds
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection in, and close one if there are too many."""
@@ -84,7 +85,9 @@ class Connections(web.Server):
         client = str((transport.get_extra_info("peername") or ("",))[0])
         self._client[handler] = client
         self._held[client] += 1
-        self._idle[handler] = None
+        self._idle[handler] = False
+        # Older versions of aiohttp close idle connections only after their first request.
+        asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_unused, handler)
         if len(self._client) > self._most:
             self._drop_one()
 
@@ -100,16 +103,22 @@ class Connections(web.Server):
             return await self._handle(request)
         finally:
             if connection in self._client:
-                self._idle[connection] = None
+                self._idle[connection] = True
+
+    def _drop_unused(self, handler: RequestHandler) -> None:
+        if self._idle.get(handler) is False:
+            self._drop(handler)
 
     def _drop_one(self) -> None:
         greedy = max(self._held, key=self._held.__getitem__)
         own = (handler for handler in self._idle if self._client[handler] == greedy)
         newest = (handler for handler in reversed(self._client) if self._client[handler] == greedy)
-        dropped = next(own, None) or next(newest)
-        self._forget(dropped)
-        if dropped.transport is not None:
-            dropped.transport.abort()
+        self._drop(next(own, None) or next(newest))
+
+    def _drop(self, handler: RequestHandler) -> None:
+        self._forget(handler)
+        if handler.transport is not None:
+            handler.transport.abort()
 
     def _forget(self, handler: RequestHandler) -> None:
         self._idle.pop(handler, None)
