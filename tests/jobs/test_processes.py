@@ -11,6 +11,8 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -95,6 +97,24 @@ def test_no_process_runs_files_of_the_current_folder(tmp_path: Path, monkeypatch
             queue.label("ana", task.pair.index, task.pair.place, "MET")
     found = measure_labels(out, LabelChoice())
     assert found is not None and found["judge"]["n"] == 2
+
+
+def test_processes_find_the_packages_that_the_first_one_finds(tmp_path: Path) -> None:
+    # `python -m` finds packages of the current folder, such as one in development.
+    (tmp_path / "own_units.py").write_text(
+        "from autorubric.checks import CheckOutcome, check\n"
+        "own_unit = check('own_unit')(lambda text: CheckOutcome('km' in text, 'found'))\n"
+    )
+    about = tmp_path / "own_units.egg-info"
+    about.mkdir()
+    (about / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: own-units\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[autorubric.checks]\nown_unit = own_units:own_unit\n")
+    (tmp_path / "rows.csv").write_text("id,submission\n1,5 km\n2,5\n3,6 km\n4,6\n")
+    (tmp_path / "rubric.json").write_text('[{"requirement": "Has a unit.", "check": {"name": "own_unit"}}]')
+    words = ["grade", "rows.csv", "--rubric", "rubric.json", "-o", "run", "--processes", "2"]
+    command = [sys.executable, "-m", "autorubric", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0 and b"mean score 0.500 over 4 items" in done.stdout, done.stderr
 
 
 @pytest.mark.usefixtures("forked")

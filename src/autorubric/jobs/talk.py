@@ -73,7 +73,7 @@ class Child:
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, start_new_session=True, pass_fds=kept
         ) as self.process:
-            self.tell(**order)
+            self.tell(**order, path=[*map(str, sys.path)])
             listener = threading.Thread(target=_listen, args=(self, self.process, loop), daemon=True)
             listener.start()
             try:
@@ -235,6 +235,8 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     os.dup2(2, 1)  # other prints must not mix with the messages
     order = json.loads(_open_stdin().readline() or b"{}")
     if order:
+        # Last, so that what the parent can import is found, and stands in for no other module.
+        sys.path += [entry for entry in order.pop("path", ()) if entry not in sys.path]
         talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))
 

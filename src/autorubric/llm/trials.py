@@ -147,7 +147,7 @@ class ModelTrial:
             return failure
         standing.doubted |= how == "no_reply"
         # Requests of earlier sessions do not count, so that a resumed run gets past items that always fail.
-        if records.was_asked(request.item, request.role, model.name):
+        if end is None and records.was_asked(request.item, request.role, model.name):
             return failure
         lost = standing.lost[how]
         lost[request.messages] = request.item, failure.attempts if how == "no_reply" else 1

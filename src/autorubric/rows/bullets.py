@@ -75,7 +75,7 @@ def _list_items(text: str, name: str, problems: list[str]) -> list[tuple[int, st
         elif items and not item and line[0].isspace():
             items[-1] = (*items[-1][:2], f"{items[-1][2]} {stripped}")
         else:
-            problems.append(f"{name}:{number}: {'an item in an item' if item else repr(stripped)[:60]}; {_EXPECTED}")
+            problems.append(f"{name}:{number}: {'a nested item' if item else repr(stripped)[:60]}; {_EXPECTED}")
     return items
 
 

@@ -215,7 +215,7 @@ def _build_response(view: View, request: Request, query: PageQuery, page: Page, 
         form, page = "html", _build_problem_page(error.status, error.problem)
     share = page.data.get("index", {}).get("share", 1.0)
     if form == "csv" and share < 1.0:  # a table has no room for a note
-        page = _build_problem_page(503, f"{share:.0%} of the results have been read; ask again")
+        page = _build_problem_page(503, f"{share:.0%} of the results have been read so far; try again later")
     home = request.scope.get("root_path", "")
     surroundings = {
         "runs_shown": [{"number": run.number, "name": run.name} for run in view.sources],

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import hmac
 import json
+import weakref
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from aiohttp.web_protocol import RequestHandler
 
 from autorubric.training.service.reward_app import ServiceLimits
 from tests.offenders import offenders
@@ -340,6 +343,25 @@ async def test_a_connection_without_a_request_is_closed(serve: Serve, data: byte
         reader, writer = await opened(service, data, "127.0.0.1")
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
+
+
+async def test_a_closed_connection_is_not_kept_until_it_would_have_been_idle(serve: Serve) -> None:
+    async with serve() as service:
+        before = weakref.WeakSet(find_handlers())
+        for data in (b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"):
+            reader, writer = await opened(service, data, "127.0.0.1")
+            if data:
+                assert (await reader.read()).startswith(b"HTTP/1.1 200")
+            writer.close()
+            await writer.wait_closed()
+        async with asyncio.timeout(20):
+            while set(find_handlers()) - set(before):
+                await asyncio.sleep(0.01)
+
+
+def find_handlers() -> list[RequestHandler]:
+    gc.collect()
+    return [one for one in gc.get_objects() if type(one) is RequestHandler]
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /v1/rew", head("Content-Length: 100") + b"{"])

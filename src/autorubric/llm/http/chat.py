@@ -342,7 +342,7 @@ class ChatModel:
             gates[1].open()
             ahead.clear()
         elif fault.kind in ("server", "network") and not (gates[0].replies or waits_for_budget):
-            gates[0].hold()
+            gates[0].hold(fault)
             gates[1].open()
         elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)

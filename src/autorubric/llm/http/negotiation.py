@@ -163,25 +163,30 @@ SCOUT_PATIENCE = 2.0
 """Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
 MOST_HELD = 16
 """Calls that go one after the other while each fails: enough to end the run if none is retried."""
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after the first failure from which on an endpoint without any reply counts as out of order."""
 FEWEST_FAILED = 8
 """Minimum of failed attempts in that time."""
+
+
+def _is_about_server(fault: Fault) -> bool:
+    """Whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
+    return fault.kind in ("server", "network") and fault.status != 500
 
 
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
     A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
-    `refusal`) or is held: then `MOST_HELD` calls go one after the other, each with its retries, until one has a reply
-    (`replies` counts them).
+    `refusal`) or is held: then calls go one after the other until one has a reply (`replies` counts them) or enough
+    have none.
     """
 
     def __init__(self) -> None:
         self.is_open = self._is_held = False
         self.replies = 0
         self.refusal: Failure | None = None
-        self.failed = 0  # attempts without a reply, as long as there is no reply at all
+        self.failed = 0  # attempts that met a fault of the server, as long as there is no reply at all
         self._held = 0
         self._failed_at = 0.0  # the first time
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
@@ -193,7 +198,6 @@ class Gate:
         while not self.is_open:
             if self._ahead is None or self._ahead.get_loop() is not loop:
                 self._ahead = loop.create_future()
-                self._held += self._is_held
                 self._timer = None if self._is_held else loop.call_later(SCOUT_PATIENCE, self.open)
                 return True
             failure = await asyncio.shield(self._ahead)
@@ -206,10 +210,11 @@ class Gate:
         self.is_open, self._is_held = True, False
         self._end(None)
 
-    def hold(self) -> None:
+    def hold(self, fault: Fault) -> None:
         """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
-        self._failed_at = self._failed_at if self.failed else time.monotonic()
-        self.failed += 1
+        if _is_about_server(fault):
+            self._failed_at = self._failed_at if self.failed else time.monotonic()
+            self.failed += 1
         if self._held > MOST_HELD:
             self.open()
             return
@@ -225,7 +230,7 @@ class Gate:
     def find_end(self, name: str, fault: Fault, retries: int) -> Failure | None:
         """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
         is_enough = self.failed >= max(FEWEST_FAILED, retries + 2) and not self.replies
-        if fault.kind not in ("server", "network") or not is_enough or time.monotonic() - self._failed_at < PATIENCE:
+        if not (_is_about_server(fault) and is_enough) or time.monotonic() - self._failed_at < PATIENCE:
             return None
         return Failure("no_reply", f"{name}: no reply in the first {self.failed} attempts; the last: {fault.message}")
 
@@ -244,8 +249,9 @@ class Gate:
         self.is_open, self.refusal = False, failure
         self._end(failure)
 
-    def leave(self) -> None:
-        """End the first call without a result for the others; the next one goes first."""
+    def leave(self, *, again: bool = False) -> None:
+        """End the first call, which may come `again`, without a result for the others; the next one goes first."""
+        self._held += self._is_held and not again
         if not self.is_open:
             self._end(None)
 
@@ -280,11 +286,11 @@ def open_gates(ahead: list[Gate]) -> None:
 
 
 async def pass_turn(fault: Fault, ahead: list[Gate]) -> None:
-    """Let another waiting call go first after a fault of a gateway or the network, which is not about one request."""
-    if fault.status == 500 or not ahead:
+    """Let another waiting call go first after a fault that is not about one request."""
+    if not _is_about_server(fault) or not ahead:
         return
     for gate in ahead:
-        gate.leave()
+        gate.leave(again=True)
     ahead.clear()
     await asyncio.sleep(0.01)  # the other call needs some turns of the event loop
 

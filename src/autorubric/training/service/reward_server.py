@@ -76,7 +76,7 @@ class Connections(web.Server):
         self._most = most
         self._client: dict[RequestHandler, str] = {}
         self._held: Counter[str] = Counter()
-        self._idle: dict[RequestHandler, bool] = {}  # longest idle first; whether a request has come
+        self._idle: dict[RequestHandler, asyncio.TimerHandle | None] = {}  # longest idle first
         self._idle_seconds = idle_seconds
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
@@ -85,9 +85,8 @@ class Connections(web.Server):
         client = str((transport.get_extra_info("peername") or ("",))[0])
         self._client[handler] = client
         self._held[client] += 1
-        self._idle[handler] = False
         # Older versions of aiohttp close idle connections only after their first request.
-        asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_unused, handler)
+        self._idle[handler] = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop, handler)
         if len(self._client) > self._most:
             self._drop_one()
 
@@ -98,16 +97,17 @@ class Connections(web.Server):
 
     async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        self._idle.pop(connection, None)
+        self._end_idling(connection)
         try:
             return await self._handle(request)
         finally:
             if connection in self._client:
-                self._idle[connection] = True
+                self._idle[connection] = None
 
-    def _drop_unused(self, handler: RequestHandler) -> None:
-        if self._idle.get(handler) is False:
-            self._drop(handler)
+    def _end_idling(self, handler: RequestHandler) -> None:
+        timer = self._idle.pop(handler, None)
+        if timer is not None:
+            timer.cancel()
 
     def _drop_one(self) -> None:
         greedy = max(self._held, key=self._held.__getitem__)
@@ -121,7 +121,7 @@ class Connections(web.Server):
             handler.transport.abort()
 
     def _forget(self, handler: RequestHandler) -> None:
-        self._idle.pop(handler, None)
+        self._end_idling(handler)
         client = self._client.pop(handler, None)
         if client is not None:
             self._held[client] -= 1
