@@ -56,7 +56,7 @@ _FACT = re.compile(
     r"|(?:the|its?|both|all|each|every|there|these|they|two|three|neither|nothing|none|no|only|der|die|das|es|beide"
     r"|il|elle|les?|la|el|l[ao]s|ambas|ambos)\b(?! (?:opposite|reverse|contrary|contraire|gegenteil|contrario|verdict"
     r"|jud\w+|criterion|requirement|example|but|except|if|in|for|when|once|depends|can|cannot|could|way|longer"
-    r"|is no way|lo|del|se|estoy|\w+ (?:tells|asks|wants|claims|says))\b)"
+    r"|(?:is|was) no way|lo|del|se|estoy|\w+ (?:tells|asks|wants|claims|says))\b)"
     r"|该|其(?!实)|它|这篇|回答|答案|文|提交|内容|两|只提|没有?提|未提",
     re.IGNORECASE,
 )
