@@ -45,11 +45,22 @@ OF_ANYTHING = ("true", "false", "satisfied", "not satisfied", True, False)
 """Words that are a verdict only under a label for verdicts."""
 _TRUTH = "|".join(map(re.escape, TRUTH_WORDS))
 _REASON = re.compile(
-    rf"(?!(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as|hard|(?:\w+ )?would)\b)(?!.*[?？])"
+    rf"(?!(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as|hard|(?:\w+ )?would)\b)"
+    r"(?!.*(?:[?？]|(?:\b(?:no|not|nicht|pas|to)|n['’]t)\W*$))"
     r".*(?:\w\w\W+\w\w|[\u3040-\ud7a3]{4})",
     re.IGNORECASE,
 )
-"""At least two words that neither begin like another answer nor ask."""
+"""At least two words that neither begin like another answer nor ask or end with a negation."""
+_FACT = re.compile(
+    r"(?:since|weil|da|car|parce|puisque|porque)\b|因为|因為|由于"
+    r"|(?:the|its?|both|all|each|every|there|these|they|two|three|neither|nothing|none|no|only|der|die|das|es|beide"
+    r"|il|elle|les?|la|el|l[ao]s|ambas|ambos)\b(?! (?:opposite|reverse|contrary|contraire|gegenteil|contrario|verdict"
+    r"|jud\w+|criterion|requirement|example|but|except|if|in|for|when|once|depends|can|cannot|could|way|longer"
+    r"|(?:is|was) no way|lo|del|se|estoy|\w+ (?:tells|asks|wants|claims|says))\b)"
+    r"|该|其(?!实)|它|这篇|回答|答案|文|提交|内容|两|只提|没有?提|未提",
+    re.IGNORECASE,
+)
+"""The beginning of a statement about a submission; other words may limit a verdict ("at best") or report it."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
 _IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是]))"
 _VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
@@ -144,6 +155,9 @@ def _has_reason(field: re.Match[str]) -> bool:
     verdict, reason = find_verdict(field["value"]), field["reason"]
     if verdict is None or not reason:
         return verdict is not None
+    is_set_off = re.search(r"\n|\w", field.string[field.end() : field.start("reason")])
+    if not is_set_off and _FACT.match(reason) is None:
+        return False
     if _REASON.match(reason) is None or QUALIFIES.search(reason) or find_retractions(reason):
         return False
     return {*find_mentions(reason.upper())} <= {verdict}
@@ -177,7 +191,7 @@ def is_quoted(field: re.Match[str]) -> bool:
 
 
 def _is_own(text: str, field: re.Match[str]) -> bool:
-    """Whether no words govern a field: only those of "So my verdict is" may lead to it.
+    """Whether no words govern a field: only those of "So my verdict is" or "The criterion is met:" may lead to it.
 
     Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
     """
@@ -187,7 +201,10 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
     is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
-    return _LEAD.fullmatch(_CLAUSE.split(before)[-1]) is not None and not is_supposed
+    clause = _CLAUSE.split(before)[-1]
+    verdict = find_verdict(field["value"]) if clause.rstrip().endswith((":", "：")) else None
+    is_led = _LEAD.fullmatch(clause) or (verdict is not None and find_conclusion(before) is verdict)
+    return bool(is_led) and not is_supposed
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
