@@ -373,7 +373,7 @@ OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
     ("1. c0: MET\n2. c1: UNMET", ("MET", "UNMET")),
     ('{"criterion_1": "MET", "criterion_2": "UNMET"}', ("MET", "UNMET")),
     ('[{"c0": "MET"}, {"c1": "UNMET"}]', ("MET", "UNMET")),
-    ("### c0\nVerdict: MET - coal is named.\n### c1\nVerdict: UNMET - there is none.", ("MET", "UNMET")),
+    ("### c0\nVerdict: MET - it names coal.\n### c1\nVerdict: UNMET - there is none.", ("MET", "UNMET")),
     ("> c0: MET\n> c1: UNMET", (None, None)),
     ("c0: MET\nc1: mostly met", ("MET", None)),
     ("c0: MET\nc1: UNMET\nc1: MET", ("MET", None)),
