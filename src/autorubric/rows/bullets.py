@@ -18,7 +18,11 @@ _LEADING = re.compile(rf"(?:{_BRACKETS})[ :–—-]*(.+)")
 _TRAILING = re.compile(rf"(.*?\S)[ :–—-]*(?:{_BRACKETS})[ .:]*")
 _NAMED = re.compile(r"\*\*(.+?)\*\*[ :–—-]*(.*)")
 _BARE = re.compile(r"[ \d.,]+")
-_LOOSE = re.compile(r"(?i)(?:\A|[:–—-] )[+-]?\d+(?:[.,]\d+)? ?(?:points?|pts?|marks?|punkte?)\b(?:[.]?\Z| ?[:–—-])")
+_LOOSE = re.compile(
+    r"(?i)(?:\A|\bworth |(?<!\d)[.,;:=…|/*_`–—-][ *_`]*)[+-]?\d+(?:[.,]\d+)? ?(?:points?|pts?|marks?|punkte?)\b"
+    r"(?:[.*_`]*\Z| ?[:–—-])"
+)
+"""Points without brackets, such as "Is kind. **3 points**"."""
 _EXPECTED = "expected a heading, or an item such as '- [5] Names the cause' or '- Names the cause (5 points)'"
 
 

@@ -74,12 +74,12 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         return _detect_json_kind(text, ending)
     if ending in ("csv", "yaml", "toml"):
         return ending
+    if Path(path).suffix.lower() in _TEXTS and is_list(text):
+        return "list"
     if _is_table(text) or text[:4].lower() == "sep=":
         return "csv"
     if ending in ("parquet", "arrow"):
         raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
-    if Path(path).suffix.lower() in _TEXTS and is_list(text):
-        return "list"
     return ending or ("yaml" if _YAML.match(text) else _refuse_unknown(text, name))
 
 
