@@ -60,7 +60,7 @@ _FIELDS = [
     for pattern in (
         # Markdown, YAML, a row of a table
         rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
-        rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
+        rf"^(?:#+ *)?{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a line above its value
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
