@@ -55,6 +55,7 @@ def test_items_of_lists_are_criteria(tmp_path: Path, text: str, criteria: list[t
         ("- [1] A\n- [2] B\n", "[1], [2], … may be numbers or points"),
         ("- Names A (3 points)\n- Names B\n", "rubric[1] has no weight, but others have"),
         ("- Names A\n  - in full\n", "rubric.md:2: an item in an item"),
+        ("Rubric\n\n- Names A (3 points)\n", "above a Markdown list of criteria, only headings are allowed"),
         ("- Names A\nAnd B.\n", "rubric.md:2: 'And B.'; expected a heading, or an item"),
         ("## Style (40%)\n- Names A\n", "rubric.md:2: has points in 'Style (40%)'"),
         ("- Names A (3 points) in full\n", "rubric.md:1: has points in 'Names A (3 points) in full'"),

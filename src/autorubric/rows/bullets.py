@@ -38,6 +38,11 @@ def is_list(text: str) -> bool:
     return bool(_ITEM.fullmatch(first)) and not any(map(_OF_YAML.match, lines))
 
 
+def has_items(text: str) -> bool:
+    """Whether a text has items of a list, perhaps below other text."""
+    return any(map(_ITEM.fullmatch, text.splitlines()))
+
+
 def parse_list(text: str, name: str) -> list[dict[str, Any]]:
     r"""The criteria of a list, with their points and the headings above them.
 
