@@ -98,7 +98,9 @@ def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
         made = endpoint.counts.requests
     assert 20 < made < 24 * 4
     assert spent(tmp_path / "run")[0] <= 150_000
-    assert f"\n{made // 4} of 24 items graded\n" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"\n{made // 4} of 24 items graded\n" in told
+    assert f"judge m: {made} calls, tokens unknown, cost unknown\n" in told
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(
