@@ -497,6 +497,7 @@ def test_a_completed_file_may_have_words_for_verdicts(tmp_path: Path, capsys: py
 
 BAD_LABELS: list[tuple[str, str]] = [
     ("a,b\n1,2\n", "no column for id, criterion, label"),
+    ("pupil,criterion,label\na,Tone,MET\n", "name it with --column id=NAME (in Python: column={'id': NAME})"),
     ("id,Tone,Length\na,MET,UNMET\n", "no column for criterion, label; the columns are 'id', 'Tone', 'Length'"),
     (f"{HEAD}0,,0,Short,0.5,0,{DRAW},\n", "no row has a verdict"),
     (f"{HEAD}x,,0,Short,0.5,0,{DRAW},MET\n", ":2: item, criterion"),

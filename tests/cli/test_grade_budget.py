@@ -71,6 +71,24 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert endpoint.counts.requests > made
 
 
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_few_commands_lead_from_a_budget_for_no_item_to_a_finished_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: str
+) -> None:
+    counted = answer({"prompt_tokens": 900, "completion_tokens": 20})
+    with LoopbackEndpoint(faults=lambda body: counted).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 12, 4), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        words += ["--processes", processes, "--budget-tokens", "1"]
+        assert run(words) == 1
+        told = [capsys.readouterr().out]
+        assert " tokens (a guess: none of 12 has ended):\n" in told[0]
+        while len(told) < 9 and run(shlex.split(told[-1].splitlines()[-1])[1:]):
+            told.append(capsys.readouterr().out)
+        assert "(estimated: " in told[-1] and len(told) == 2  # the third session finishes
+        assert endpoint.counts.requests == 12 * 4
+
+
 def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,7 +98,9 @@ def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
         made = endpoint.counts.requests
     assert 20 < made < 24 * 4
     assert spent(tmp_path / "run")[0] <= 150_000
-    assert f"\n{made // 4} of 24 items graded\n" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"\n{made // 4} of 24 items graded\n" in told
+    assert f"judge m: {made} calls, tokens unknown, cost unknown\n" in told
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(

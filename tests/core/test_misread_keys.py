@@ -122,6 +122,9 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         (["[10 pts] Is kind", "[5 pts] Is brief"], "a text has '[10 pts]'"),
         (["Is kind (60%)", "Is brief (40 %)"], "a text has '(60%)'"),
         (["Is kind (+3)", "Is rude (-7)."], "a text has '(+3)'"),
+        (["3 - Is kind", "5 - Is brief"], "a text has '3 -'"),
+        (["Is kind /3", "Is brief /5."], "a text has '/3'"),
+        (["1 - Is kind", "2 - Is brief"], ""),  # numbers of the criteria
         (["Names the discount (10%)", "Is brief"], ""),  # not in all
         (["Names the discount (10%)"], ""),
         (["[1] Is kind", "[2] Is brief"], ""),

@@ -80,7 +80,7 @@ def test_a_failure_says_what_json_a_reply_is() -> None:
     table = {
         '["MET", "UNMET"]': "is a JSON array and begins",
         '"I would say so."': "is a JSON string and begins",
-        '{"explanation": "So."}': "is a JSON object with other keys and begins",
+        '{"explanation": "So."}': "unreadable: the reply holds no criterion_status; the reply is a JSON object with",
         "null": "is the JSON value null and begins",
         "I would say so.": "no JSON object; the reply begins",
     }

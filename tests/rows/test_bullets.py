@@ -33,6 +33,11 @@ from autorubric.jobs.submissions import read_rubric
             "- Tone: is kind\n---\n- Is **very** brief\n",
             [(10, None, "Tone: is kind", None), (10, None, "Is **very** brief", None)],
         ),
+        (
+            "- Names A, or B (3 points)\n- Names C, or D (2 points)\n",  # not a table with two columns
+            [(3, None, "Names A, or B", None), (2, None, "Names C, or D", None)],
+        ),
+        ("- Names 2–3 points\n", [(10, None, "Names 2–3 points", None)]),
         ("- requirement: Is kind\n  weight: 2\n", [(2, None, "Is kind", None)]),
         ('- "Is kind"\n- "Is brief"\n', [(10, None, "Is kind", None), (10, None, "Is brief", None)]),
     ],
@@ -50,10 +55,14 @@ def test_items_of_lists_are_criteria(tmp_path: Path, text: str, criteria: list[t
         ("- [1] A\n- [2] B\n", "[1], [2], … may be numbers or points"),
         ("- Names A (3 points)\n- Names B\n", "rubric[1] has no weight, but others have"),
         ("- Names A\n  - in full\n", "rubric.md:2: a nested item"),
+        ("Rubric\n\n- Names A (3 points)\n", "above a Markdown list of criteria, only headings are allowed"),
         ("- Names A\nAnd B.\n", "rubric.md:2: 'And B.'; expected a heading, or an item"),
         ("## Style (40%)\n- Names A\n", "rubric.md:2: has points in 'Style (40%)'"),
         ("- Names A (3 points) in full\n", "rubric.md:1: has points in 'Names A (3 points) in full'"),
         ("- 3 points: names A\n", "rubric.md:1: has points in '3 points: names A'"),
+        ("- Names A. **3 points**\n", "rubric.md:1: has points in 'Names A. **3 points**'"),
+        ("- Names A, worth 3 points.\n", "rubric.md:1: has points in 'Names A, worth 3 points.'"),
+        ("- Names A - 5\n- Names B - 2\n", "a text has '- 5'"),
     ],
 )
 def test_points_that_would_be_lost_are_refused(tmp_path: Path, text: str, told: str) -> None:

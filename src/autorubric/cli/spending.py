@@ -75,6 +75,7 @@ def _format_spending(total: UsageTotals) -> str:
     reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
     cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
     tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
+    tokens = "tokens unknown" if total.unmetered and not usage.prompt_tokens else tokens
     return f"{pluralize(total.calls, 'call')}{failed}, {tokens}{reasoning}{cached}, {cost}"
 
 

@@ -61,7 +61,10 @@ _POINTS = _MEANT["weight"] | _MEANT["unit"] | {"credit", "credits"}
 _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
-_MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
+_MARK = re.compile(
+    rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z|\A\d{{1,3}} [-–—|:](?= )|(?<= )(?:[-–—|] |/ ?|\+)\d{{1,3}}\W*\Z"
+)
+"""What may be the points of a criterion in its text: "(3)", "3 - Is kind", "Is kind - 3", "Is kind /3"."""
 _PERCENT = re.compile(r"\s*[(（][%％][)）]\Z")
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))

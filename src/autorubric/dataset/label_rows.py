@@ -176,12 +176,14 @@ class LabelRows:
             "criterion": "criterion" in read.columns or is_read,
             "label": label is not None or is_read,
         }
-        missing = ", ".join(role for role, is_there in there.items() if not is_there)
-        return (
-            f"{name_input(self.path)}: no column for {missing}; the columns are {join_names(read.fields)}; name one "
-            "with --column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
-            + "".join(f"; {hint}" for hint in self._find_hints(read.fields))
-        )
+        missing = [role for role, is_there in there.items() if not is_there]
+        flags = " ".join(f"--column {role}=NAME" for role in missing)
+        in_python = ", ".join(f"{role!r}: NAME" for role in missing)
+        advice = f"name {'it' if len(missing) == 1 else 'them'} with {flags} (in Python: column={{{in_python}}})"
+        otherwise = "" if missing == ["id"] else ", or name columns like the criteria"
+        hints = "".join(f"; {hint}" for hint in self._find_hints(read.fields))
+        there_are = f"no column for {', '.join(missing)}; the columns are {join_names(read.fields)}"
+        return f"{name_input(self.path)}: {there_are}; {advice}{otherwise}{hints}"
 
     def _find_hints(self, names: Iterable[str]) -> Iterator[str]:
         """Sentences on columns with nearly the name of a criterion of the only rubric."""

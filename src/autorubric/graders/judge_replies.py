@@ -187,6 +187,7 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
                 if value in _VERDICTS
                 else verdict_words.find_verdict(value, of_truth=of_truth)
             )
+            verdict = verdict or verdict_words.find_reasoned_verdict(value)
             if verdict is None and value is not None:
                 return _reject(f"{key} is {value!r:.80}; expected {_EXPECTED[key]}")
         elif (
@@ -195,6 +196,7 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             or (verdict_words.KEY.fullmatch(key) and value not in verdict_words.OF_ANYTHING)
         ):
             verdict = verdict_words.find_verdict(value, of_truth=of_truth)
+            verdict = verdict or verdict_words.find_reasoned_verdict(value)
         else:
             verdict = verdict_words.find_verdict(key) if value is True else None
         stated.add(verdict)

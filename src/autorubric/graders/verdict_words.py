@@ -24,7 +24,7 @@ _STATUSES = VERDICT_WORDS | MARKS
 _ANSWERS = _STATUSES | TRUTH_WORDS
 
 _LABELS = (
-    *(r"criterion[ _](?:id|status)", r"criteri(?:on|a)[ _]met", "verdict", "status", "decision", "judge?ment"),
+    *(r"criterion[ _]id", r"criteri(?:on|a)[ _](?:met|status)", "verdict", "status", "decision", "judge?ment"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *("conclusion", "determination", "outcome", "grade", "assessment", "[eé]valua(?:tion|ci[oó]n)"),
     "(?:End)?(?:Urteil|Ergebnis)",
@@ -71,7 +71,7 @@ _FIELDS = [
     for pattern in (
         # Markdown, YAML, a row of a table
         rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
-        rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
+        rf"^(?:#+ *)?{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a line above its value
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
@@ -125,6 +125,17 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     words = [word for part in parts if (word := _fold(part))]
     found = {(_ANSWERS if of_truth else _STATUSES).get(word) for word in words}
     return found.pop() if len(found) == 1 and (of_truth or not MARKS.keys() >= {*words}) else None
+
+
+def find_reasoned_verdict(value: Any) -> CriterionVerdict | None:
+    """The verdict with which a value begins, if what follows is its reason.
+
+    Example:
+        >>> find_reasoned_verdict("UNMET (no moon is named)"), find_reasoned_verdict("MET - but only in part")
+        (<CriterionVerdict.UNMET: 'UNMET'>, None)
+    """
+    field = _REASONED.match(value) if isinstance(value, str) and not UNCHECKED.search(value) else None
+    return find_verdict(field["value"]) if field and _has_reason(field) else None
 
 
 def find_fields(text: str) -> list[re.Match[str]]:

@@ -30,8 +30,8 @@ _ADVICE: dict[str, str] = {
     "rejected": "change the request or its settings as the endpoint says, or use another model",
     "rate_limit": "try a lower --concurrency (in Python: concurrency), or run the command again later",
     "server": (
-        "look at the server's log; try a lower --concurrency (in Python: concurrency) if it is overloaded, "
-        "else another model"
+        "look at the server's log; wait if it is still starting, try a lower --concurrency (in Python: concurrency) "
+        "if it is overloaded, else another model"
     ),
     "network": "check the server and the network, and run the command again",
     "timeout": "try a higher --timeout or a lower --concurrency (in Python: timeout, concurrency)",

@@ -121,7 +121,10 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     except reply_json.UncertainError as error:
         return Unreadable("unreadable", str(error), ambiguous=True)
     if value is None:
-        return Unreadable("unreadable", _explain_missing(scan, want), form=reply_json.describe_form(sent))
+        form = reply_json.describe_form(sent)
+        is_other = want == "object" and form.startswith("a JSON object")
+        message = f"the reply holds no {keys[0]}" if is_other and keys else _explain_missing(scan, want)
+        return Unreadable("unreadable", message, form=form)
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 

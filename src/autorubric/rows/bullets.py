@@ -18,7 +18,11 @@ _LEADING = re.compile(rf"(?:{_BRACKETS})[ :–—-]*(.+)")
 _TRAILING = re.compile(rf"(.*?\S)[ :–—-]*(?:{_BRACKETS})[ .:]*")
 _NAMED = re.compile(r"\*\*(.+?)\*\*[ :–—-]*(.*)")
 _BARE = re.compile(r"[ \d.,]+")
-_LOOSE = re.compile(r"(?i)(?:\A|[:–—-] )[+-]?\d+(?:[.,]\d+)? ?(?:points?|pts?|marks?|punkte?)\b(?:[.]?\Z| ?[:–—-])")
+_LOOSE = re.compile(
+    r"(?i)(?:\A|\bworth |(?<!\d)[.,;:=…|/*_`–—-][ *_`]*)[+-]?\d+(?:[.,]\d+)? ?(?:points?|pts?|marks?|punkte?)\b"
+    r"(?:[.*_`]*\Z| ?[:–—-])"
+)
+"""Points without brackets, such as "Is kind. **3 points**"."""
 _EXPECTED = "expected a heading, or an item such as '- [5] Names the cause' or '- Names the cause (5 points)'"
 
 
@@ -32,6 +36,11 @@ def is_list(text: str) -> bool:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.fullmatch(line.strip())]
     first = next((line for line in lines if not _HEADING.fullmatch(line)), "")
     return bool(_ITEM.fullmatch(first)) and not any(map(_OF_YAML.match, lines))
+
+
+def has_items(text: str) -> bool:
+    """Whether a text has items of a list, perhaps below other text."""
+    return any(map(_ITEM.fullmatch, text.splitlines()))
 
 
 def parse_list(text: str, name: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 from autorubric.files.remote import find_address, is_remote_file, is_remote_folder, list_objects
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import read_text
-from autorubric.rows.bullets import is_list
+from autorubric.rows.bullets import has_items, is_list
 
 Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "list", "parquet", "arrow", "arrow stream"]
 
@@ -74,12 +74,12 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         return _detect_json_kind(text, ending)
     if ending in ("csv", "yaml", "toml"):
         return ending
+    if Path(path).suffix.lower() in _TEXTS and is_list(text):
+        return "list"
     if _is_table(text) or text[:4].lower() == "sep=":
         return "csv"
     if ending in ("parquet", "arrow"):
         raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
-    if Path(path).suffix.lower() in _TEXTS and is_list(text):
-        return "list"
     return ending or ("yaml" if _YAML.match(text) else _refuse_unknown(text, name))
 
 
@@ -146,8 +146,9 @@ def detect_delimiter(text: str) -> str:
 def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
     alone = " without other text" if "\n|" in text else ""
+    above = "; above a Markdown list of criteria, only headings are allowed" if has_items(text) else ""
     raise InputError(
-        f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, JSON, JSON Lines, YAML, Parquet or Arrow"
+        f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, JSON, JSON Lines, YAML, Parquet or Arrow{above}"
     )
 
 

@@ -150,7 +150,9 @@ class StoppableRun(ABC):
             rest, basis = budget.spent.times(left).split(state.finished), f"{state.finished:,} of {state.rows:,}"
             reached = budget.explain_refusal(need, rest, f" (estimated: {basis} have ended)")
         else:
-            reached = budget.explain_refusal(need)
+            # With room for one call only, each session would make one or two and stop again.
+            rest = Amount(*map(max, Amount.from_dollars(budget.tokens or 0, budget.usd or 0.0), need))
+            reached = budget.explain_refusal(need, rest, f" (a guess: none of {state.rows:,} has ended)")
         self.stopped = why + reached[len(strip_advice(reached)) :] if why and not is_reached else reached
 
     @abstractmethod
