@@ -26,7 +26,7 @@ from benchmarks.record import Record
 SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
-_ABOVE_ITS_GOAL = "synthesize"
+_ABOVE_THEIR_GOALS = ("agree", "synthesize")
 """The numbers in the guide."""
 GUARD = {"grade": 74, "agree": 160, "synthesize": 396}
 """Guards for functions: a tenth above their counts when these were last lowered, against growth."""
@@ -139,7 +139,7 @@ def run() -> Record:
             raise SystemExit(f"{name} failed: {found.stderr.strip().splitlines()[-1:]}")
         _, functions, _, _, files, *_ = found.stdout.strip().splitlines()[-1].split()
         rows.append([name, functions, most, files, most_files or "–"])
-        record.limit(f"{name}: functions, goal", int(functions), most=most, known=name == _ABOVE_ITS_GOAL)
+        record.limit(f"{name}: functions, goal", int(functions), most=most, known=name in _ABOVE_THEIR_GOALS)
         record.limit(f"{name}: functions, guard", int(functions), most=GUARD[name])
         if most_files:
             record.limit(f"{name}: files, goal", int(files), most=most_files)

@@ -71,13 +71,15 @@ _FIELDS = [
     for pattern in (
         # Markdown, YAML, a row of a table
         rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
-        rf"^(?:#+ *)?{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a line above its value
+        rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
+_ABOVE = re.compile(rf"^{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$", _FIELDS[0].flags)
+"""A label on the line above its verdict; above other words, it is a title."""
 CONTRAST = re.compile(
     r"\W*(?:(?:however|but|yet|still|though|aber|doch|jedoch|mais|pero|mas|ma|но)\b|但|然而|不过|しかし|ただし|하지만)",
     re.IGNORECASE,
@@ -152,6 +154,7 @@ def find_fields(text: str) -> list[re.Match[str]]:
         return []
     found = [field for pattern in _FIELDS for field in pattern.finditer(text)]
     found += filter(_has_reason, _REASONED.finditer(text))
+    found += (field for field in _ABOVE.finditer(text) if find_verdict(field["value"]) is not None)
     found = [field for field in found if field.re is _FIELDS[4] or _is_own(text, field)]
     return [
         field

@@ -125,7 +125,7 @@ class JudgeSettings(ModelSettings):
     """The judges and how they are called."""
 
     judge: Annotated[Names, BeforeValidator(_check_model_names)] = setting(
-        (), "MODEL or MODEL@BASE_URL; several form a panel; without one, only checks.", group="Judges"
+        (), "MODEL or MODEL@BASE_URL; several form a panel; omit for checks.", group="Judges"
     )
     judge_key_env: VariableName | None = key_variable(
         "Environment variable with the API key of the judges.", "Judges"
