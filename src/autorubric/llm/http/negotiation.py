@@ -166,7 +166,7 @@ MOST_HELD = 16
 PATIENCE = 60.0
 """Seconds after the first failure from which on an endpoint without any reply counts as out of order."""
 FEWEST_FAILED = 8
-"""Minimum of failed attempts in that time."""
+"""The minimum number of failed attempts in that time."""
 
 
 def _is_about_server(fault: Fault) -> bool:
@@ -186,9 +186,9 @@ class Gate:
         self.is_open = self._is_held = False
         self.replies = 0
         self.refusal: Failure | None = None
-        self.failed = 0  # attempts that met a fault of the server, as long as there is no reply at all
+        self.failed = 0  # attempts that met a fault of the server, until the first reply
         self._held = 0
-        self._failed_at = 0.0  # the first time
+        self._failed_at = 0.0  # when the first of them failed
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
 
