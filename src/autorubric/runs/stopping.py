@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from autorubric.background import on_interrupt
@@ -27,10 +27,11 @@ _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 GRACE_SECONDS = 10.0
 """Seconds that requests in flight may take to end after a stop."""
 
-STOPPING = (
-    f"\nstopping: requests in flight have {GRACE_SECONDS:.0f} s to finish, and their replies are saved; "
-    "press Ctrl-C again to exit now"
-)
+_GRACE = f"requests in flight have {GRACE_SECONDS:.0f} s to finish, and their replies are saved"
+STOPPING = f"\nstopping: {_GRACE}; press Ctrl-C again to exit now"
+_CANCELLED = f"the run was cancelled: {_GRACE}; cancel it again to end it now"
+
+_LOG = logging.getLogger("autorubric.runs")
 
 
 def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
@@ -103,6 +104,12 @@ class StoppableRun(ABC):
         self.interrupted = True
         self.stop("interrupted")
 
+    def interrupt_gracefully(self) -> None:
+        """Stop at a person's request, and give requests in flight `GRACE_SECONDS` to finish."""
+        self.interrupt()
+        if self.executor is not None:
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, self.executor.abandon, "interrupted")
+
     def stop(self, reason: str) -> None:
         """Start nothing more and make no further call; calls in flight finish."""
         self.stopped = self.stopped or reason
@@ -131,10 +138,25 @@ class StoppableRun(ABC):
             self.executor.trials.stop = self.end_with  # also where nobody reads the failure
         with (stop or Stop()).bound(self):
             async with reported(progress, state), abandon_on_error(self.executor):
-                await self.execute()
+                await self._execute_or_stop()
                 if self.interrupted and self.executor is not None:
                     await self.executor.drain()  # totals include the calls that were abandoned
                 self.note_budget(state())
+
+    async def _execute_or_stop(self) -> None:
+        """Execute the run. If this task is cancelled, stop as at Ctrl-C; if it is cancelled again, end at once."""
+        work = asyncio.create_task(self.execute())
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if self.interrupted or work.done():
+                work.cancel()
+            else:
+                if any(role.in_flight for role in self.activity):
+                    _LOG.warning(_CANCELLED)
+                self.interrupt_gracefully()
+            await asyncio.gather(work, return_exceptions=True)  # passes on a second cancellation
+            raise
 
     def note_budget(self, state: RunState) -> None:
         """If the budget does not cover the next call, say which one should be enough for what is left to do."""
@@ -186,7 +208,7 @@ class Stop:
     @contextmanager
     def bound(self, run: StoppableRun) -> Iterator[None]:
         """Within the block, calling this object or Ctrl-C stops `run`."""
-        with self.heard_by(partial(self._end, run)), self._hearing(self._announce_and_stop):
+        with self.heard_by(run.interrupt_gracefully), self._hearing(self._announce_and_stop):
             yield
 
     @contextmanager
@@ -204,9 +226,3 @@ class Stop:
         """Stop at a Ctrl-C passed on by a synchronous call in a notebook."""
         print(STOPPING, file=sys.stderr)
         self()
-
-    @staticmethod
-    def _end(run: StoppableRun) -> None:
-        run.interrupt()
-        if run.executor is not None:
-            asyncio.get_running_loop().call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
