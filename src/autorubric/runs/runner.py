@@ -64,9 +64,10 @@ async def run_experiment(
     """
     sizes = [len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset]
     summary = EvaluationSummary(len(plan.dataset), expected=sum(sizes))
+    if 1 < len({item.prompt for item in plan.dataset}) < len(plan.dataset):
+        summary.scores.clusters = {}
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
-
     # The main process of a run adds up all results; its workers only count them.
     add = summary.add if sharing.get() is None else summary.count
 

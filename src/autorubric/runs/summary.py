@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class Moments:
     """Count, mean and variance of numbers, from exact sums, so independent of their order.
 
+    Attributes:
+        clusters: how many numbers each cluster has, and their sum; None if numbers have no clusters.
+
     Example:
         >>> moments = Moments()
         >>> for number in (1.0, 0.0, 1.0, 0.0):
@@ -35,13 +38,17 @@ class Moments:
     count: int = 0
     least: float = math.inf
     most: float = -math.inf
+    clusters: dict[str | None, tuple[int, float]] | None = None
     _total: int = 0  # in units of 2^−_places
     _squares: int = 0  # in units of 2^−2·_places
     _places: int = 0
 
-    def add(self, number: float) -> None:
-        """Add a number."""
+    def add(self, number: float, cluster: str | None = None) -> None:
+        """Add a number of a cluster."""
         self.count += 1
+        if self.clusters is not None:
+            count, total = self.clusters.get(cluster, (0, 0.0))
+            self.clusters[cluster] = count + 1, total + number
         self.least, self.most = min(self.least, number), max(self.most, number)
         above, below = number.as_integer_ratio()  # a power of 2
         more = below.bit_length() - 1 - self._places
@@ -63,6 +70,11 @@ class Moments:
         spread = self.count * self._squares - self._total * self._total
         return spread / (self.count * self.count << 2 * self._places) if self.count else 0.0
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether there are several clusters, of which some have several numbers."""
+        return 1 < len(self.clusters or ()) < self.count
+
     def compute_interval(self) -> Interval | None:
         """The 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
@@ -71,7 +83,7 @@ class Moments:
         """
         ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
         total, squares = self._total / (1 << self._places), self._squares / (1 << 2 * self._places)
-        return mean_interval(self.count, total, squares, ends)
+        return mean_interval(self.count, total, squares, ends, clusters=[*(self.clusters or {}).values()])
 
 
 @dataclass(slots=True)
@@ -235,7 +247,7 @@ class EvaluationSummary:
         report = result.report
         self.flagged += bool(report.flags)
         if report.score is not None and result.error is None:
-            self.scores.add(report.score)
+            self.scores.add(report.score, result.item.prompt)
         if report.report is None:
             self.failures.add_text(result.error, result.name)
             return

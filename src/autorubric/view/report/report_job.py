@@ -311,7 +311,8 @@ def _render_lines(figures: Mapping[str, Any]) -> Iterator[str]:
 
 def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
     step = comparison["difference"]
-    change = "–" if step["value"] is None else f"{step['value']:+.3f}{_format_interval(step['interval'])}"
+    ends = _format_interval(step["interval"], step.get("clusters"))
+    change = "–" if step["value"] is None else f"{step['value']:+.3f}{ends}"
     yield f"| Change against {_format_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
     moved = [row for row in comparison["criteria"] if row["difference"]][:_MOST_MOVED]
     if moved:
@@ -353,7 +354,7 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Status", _format_name(summary["status"])
         yield "Next", "`autorubric status RUN` says why, and how to resume it"
     if scores is not None:
-        mean = format_float(scores["mean"], 3) + _format_interval(scores["interval"])
+        mean = format_float(scores["mean"], 3) + _format_interval(scores["interval"], scores.get("clusters"))
         yield "Score", f"{mean}, {scores['scored']:,} scored"
         yield "Items done", _format_part(scores["done"], summary["total"])
         yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
@@ -375,8 +376,9 @@ def _format_part(done: int, total: int | None) -> str:
     return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
 
 
-def _format_interval(ends: Sequence[float] | None) -> str:
-    return f" (95% interval {format_interval(ends, 3)})" if ends else ""
+def _format_interval(ends: Sequence[float] | None, queries: int | None = None) -> str:
+    clustered = f" clustered by query, {queries:,} queries" if queries else ""
+    return f" (95% interval {format_interval(ends, 3)}{clustered})" if ends else ""
 
 
 def _format_name(text: str) -> str:
