@@ -25,11 +25,11 @@ from autorubric.runs.changes import digest_grader, find_grader_changes
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment
 from autorubric.runs.progress import Progress, ProgressDisplay, RunState, StageState, reported
-from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result, sum_paid
+from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result
 from autorubric.runs.run import EvaluationRun
 from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import Stop
-from autorubric.runs.summary import EvalTimingStats, EvaluationSummary
+from autorubric.runs.summary import EvalTimingStats, EvaluationSummary, sum_paid
 
 _LOG_DELAY = 10.0
 """Seconds until the first line of progress in a log."""

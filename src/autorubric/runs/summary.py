@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autorubric.core.display import tell_apart
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
-from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport
+from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport, Report
+from autorubric.core.usage import TokenUsage, aggregate_evaluation_usage
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
 from autorubric.metrics.intervals import Interval, mean_interval
 from autorubric.metrics.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
@@ -38,12 +39,12 @@ class Moments:
     count: int = 0
     least: float = math.inf
     most: float = -math.inf
-    clusters: dict[str | None, tuple[int, float]] | None = None
+    clusters: dict[Hashable, tuple[int, float]] | None = None
     _total: int = 0  # in units of 2^−_places
     _squares: int = 0  # in units of 2^−2·_places
     _places: int = 0
 
-    def add(self, number: float, cluster: str | None = None) -> None:
+    def add(self, number: float, cluster: Hashable = None) -> None:
         """Add a number of a cluster."""
         self.count += 1
         if self.clusters is not None:
@@ -344,3 +345,27 @@ class EvalTimingStats:
     def to_dict(self) -> dict[str, float]:
         """The statistics by name."""
         return asdict(self)
+
+
+def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
+    """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
+
+    Without recorded calls (a user's own grader), the sums over the reports.
+
+    Example:
+        >>> from autorubric.core.report import EvaluationReport
+        >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
+        (None, 0.5)
+    """
+    rows = list(totals)
+    if not rows:
+        return aggregate_evaluation_usage(reports)
+    usage = sum((row.usage for row in rows[1:]), rows[0].usage)
+    tokens = TokenUsage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        cache_read_input_tokens=usage.cached_tokens,
+    )
+    unpriced = any(row.unpriced for row in rows)
+    return tokens, None if unpriced else sum(row.cost for row in rows)
