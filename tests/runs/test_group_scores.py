@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,8 @@ def test_a_result_and_a_report_of_its_run_have_the_same_groups(tmp_path: Path) -
     found = run.compare_groups("model")
     assert "6 items without 'model' are in no group" in found.warnings
     assert [(row["name"], row["scored"]) for row in found._build_rows()] == [("x", 6), ("y", 6)]
+    stopped = replace(run, total_items=20).compare_groups("model")
+    assert stopped.warnings == [*found.warnings, "2 items not opened before the run was stopped"]
     shown = autorubric.report(run, by="model").numbers["groups"]
     assert shown["notes"] == found.warnings
     for row, group in zip(shown["groups"], found.groups, strict=True):

@@ -283,7 +283,10 @@ class EvalResult(Displayed):
         """
         from autorubric.runs.group_scores import GroupedItem, compare_groups
 
-        return compare_groups(map(GroupedItem.from_result, self.item_results), by)
+        found = compare_groups(map(GroupedItem.from_result, self.item_results), by)
+        left = self.total_items - len(self.item_results)
+        notes = [f"{pluralize(left, 'item')} not opened before the run was stopped"] if left else []
+        return found.model_copy(update={"warnings": found.warnings + notes})
 
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
