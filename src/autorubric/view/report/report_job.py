@@ -216,7 +216,8 @@ def _make_report(
     """The text of a report in a form, and its numbers."""
     run, against = runs
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
-    wanted = ReportScope(most, bool(chosen.get("text", True)), form != "html", chosen.get("by"))
+    by = None if chosen.get("by") is None else str(chosen["by"])  # a damaged report may have any value
+    wanted = ReportScope(most, bool(chosen.get("text", True)), form != "html", by)
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run, choice))
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
