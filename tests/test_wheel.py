@@ -50,7 +50,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
 
 # Of files that match several rows, the first one counts. docs/design/view.md has the sizes.
 SIZES: dict[str, tuple[int, tuple[str, ...]]] = {
-    "report": (18_000, ("view/report", "view/templates/report", "view/static/report", "cli/report")),
+    "report": (19_500, ("view/report", "view/templates/report", "view/static/report", "cli/report")),
     "pages for labelling": (
         11_000,
         ("view/label", "view/pages/labels", "view/templates/label", "view/templates/adjudicate"),

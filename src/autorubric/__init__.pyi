@@ -91,6 +91,7 @@ from autorubric.meta import ImprovementRunner as ImprovementRunner
 from autorubric.meta import IssueDetail as IssueDetail
 from autorubric.meta import IterationResult as IterationResult
 from autorubric.meta import improve_rubric as improve_rubric
+from autorubric.runs.group_scores import GroupComparison as GroupComparison
 from autorubric.runs.progress import ProgressDisplay as ProgressDisplay
 from autorubric.runs.progress import RunState as RunState
 from autorubric.runs.result import EvalResult as EvalResult

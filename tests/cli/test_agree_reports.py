@@ -75,6 +75,15 @@ def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence()
     assert "note: no interval for the bias: all score differences are equal" in shown.below
 
 
+def test_an_interval_of_kappa_across_a_limit_has_the_number_of_items_that_would_halve_it() -> None:
+    alike, apart = [("1", "1"), ("0", "0")], [("1", "0"), ("0", "1")]
+    for rows, items in ((alike * 4 + apart, 40), (alike * 30 + apart * 5, 280), (alike * 30, 0), (apart * 30, 0)):
+        dataset, reports = run_of(["a"], rows)
+        told = [line for line in agreement(reports, dataset, "criterion").below if "too wide" in line]
+        whole = f"The interval of mean kappa is too wide for a conclusion; about {items} labelled items in all would"
+        assert [line.startswith(whole) for line in told] == [True] * bool(items), (len(rows), told)
+
+
 def test_names_that_meet_lose_no_row() -> None:
     dataset, reports = run_of(
         ["C2", None, "mean score"], [("100", "100"), ("110", "110"), ("101", None), ("100", None)]

@@ -22,10 +22,10 @@ from autorubric.metrics.distribution import (
     systematic_bias,
     wasserstein_distance,
 )
-from autorubric.metrics.intervals import adjust_p_values, wilson_interval
+from autorubric.metrics.intervals import adjust_p_values, bounded_interval, mean_interval, wilson_interval
 from autorubric.metrics.statistic_results import CorrelationMethod, CorrelationResult
 from tests.offenders import each
-from tests.oracles import multipletests, proportion_confint, stats
+from tests.oracles import OLS, multipletests, proportion_confint, stats
 
 
 def close(expected: Any) -> Any:
@@ -266,6 +266,52 @@ def test_the_wilson_interval_is_that_of_statsmodels(hits: int, n: int) -> None:
     expected = proportion_confint(hits, n, alpha=0.1, method="wilson")
     assert (found.low, found.high) == close(expected)
     assert wilson_interval(0, 0) is None
+
+
+def test_the_interval_of_a_mean_of_clusters_is_the_cluster_robust_one_of_statsmodels() -> None:
+    rng = np.random.default_rng(5)
+    queries = np.repeat(np.arange(12), [1, 2, 3, 4, 5, 6] * 2)
+    values = 2.0 + rng.normal(size=12)[queries] + 0.5 * rng.normal(size=len(queries))
+
+    def estimate(numbers: Any, clusters: Any, ends: tuple[float, float] | None = None) -> Any:
+        sums = [(int((clusters == c).sum()), float(numbers[clusters == c].sum())) for c in np.unique(clusters)]
+        total, squares = float(numbers.sum()), float((numbers**2).sum())
+        return mean_interval(len(numbers), total, squares, ends, clusters=sums)
+
+    fit = OLS(values, np.ones(len(values))).fit(cov_type="cluster", cov_kwds={"groups": queries}, use_t=True)
+    assert estimate(values, queries)[:2] == close(tuple(fit.conf_int()[0]))
+    # One value in each cluster, and values that are repeated within clusters, give the interval of single values.
+    for ends, numbers in ((None, values), ((0.0, 1.0), 1.0 / (1.0 + np.exp(-values)))):
+        plain = mean_interval(len(numbers), float(numbers.sum()), float((numbers**2).sum()), ends)
+        assert plain is not None
+        places = np.arange(len(numbers))
+        assert estimate(numbers, places, ends)[:2] == close(plain[:2])
+        assert estimate(np.repeat(numbers, 3), np.repeat(places, 3), ends)[:2] == close(plain[:2])
+    # By hand: a quarter of two pseudo-values at each end, and the factor of 2 1/2 clusters.
+    numbers = np.array([0.5, 0.5, 1.0, 1.0])
+    found = estimate(numbers, np.array([0, 0, 1, 1]), (0.0, 1.0))
+    mean = (3.0 + 0.5) / 5.0
+    spread = (1 - 2 * mean) ** 2 + (2 - 2 * mean) ** 2 + (2 * mean) ** 2 / 4 + (2 - 2 * mean) ** 2 / 4
+    assert found[:2] == close(bounded_interval(mean, spread * 2.5 / 1.5 / 25.0, (0.0, 1.0))[:2])
+
+
+def test_intervals_of_a_mean_of_similar_answers_to_each_query_cover_it_as_often_as_they_say() -> None:
+    rng, covered, narrow = np.random.default_rng(3), 0, 0
+
+    def draw(queries: int, answers: int) -> Any:
+        logits = 4.0 + 1.5 * rng.normal(size=(queries, 1)) + rng.normal(size=(queries, answers))
+        return np.round(5.0 / (1.0 + np.exp(-logits))) / 5.0
+
+    truth = float(draw(200_000, 1).mean())
+    for _ in range(400):
+        scores = draw(20, 4)
+        sums = 80, float(scores.sum()), float((scores**2).sum()), (0.0, 1.0)
+        found = mean_interval(*sums, clusters=[(4, float(row.sum())) for row in scores])
+        single = mean_interval(*sums)
+        assert found is not None and single is not None
+        covered += found.contains(truth)
+        narrow += single.contains(truth)
+    assert covered >= 0.93 * 400 > narrow
 
 
 def test_holm_is_that_of_statsmodels() -> None:

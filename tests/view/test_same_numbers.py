@@ -112,7 +112,7 @@ def of_agree(run: Path, facts: Facts) -> None:
 def of_markdown(text: str, facts: Facts) -> None:
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", text, re.MULTILINE))
     facts["mean"]["markdown"], low, high, facts["scored"]["markdown"] = map(
-        number, re.findall(r"[\d,]*\.?\d+", rows["Score"].replace("95%", ""))
+        number, re.findall(r"[\d,]*\.?\d+", re.sub("95%|clustered by query, 10 queries", "", rows["Score"]))
     )
     facts["interval"]["markdown"] = [low, high]
     facts["done"]["markdown"] = number(rows["Items done"].split(" of ")[0])
@@ -166,24 +166,27 @@ def differing(facts: Facts) -> dict[str, dict[str, Any]]:
     return found
 
 
-def labelled() -> RubricDataset:
+def labelled(queries: int = 1) -> RubricDataset:
     """Essays with labels that agree with a judge by chance, on three criteria."""
     draw = random.Random(3)
     criteria = [Criterion(name=f"C{n}", weight=n + 1, requirement=f"Says {n}.") for n in range(3)]
     dataset = RubricDataset("Why?", Rubric(criteria))
     for n in range(40):
         dataset.add_item(f"Essay {n}.", "", [draw.choice(["MET", "UNMET"]) for _ in criteria], id=f"e{n}")
+        dataset.items[-1].prompt = f"Why {n % queries}?" if queries > 1 else None
     return dataset
 
 
 def test_a_number_is_the_same_wherever_it_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = Fault("500", 500, body=b"{}")
-    data = str(tmp_path / "data.json")
+    data, shared = str(tmp_path / "data.json"), str(tmp_path / "shared.json")
     labelled().to_file(data)
+    labelled(queries=10).to_file(shared)
     runs: dict[str, tuple[list[str], tuple[str, ...]]] = {
         "whole": (["one"], ()),
         "failed": (["one", "two"], ("--retry", "0")),
         "budget": (["one"], ("--budget-tokens", "30000", "-j", "2")),
+        "shared": (["one"], ()),
     }
     with offenders() as case:
         for name, (judges, flags) in runs.items():
@@ -195,9 +198,12 @@ def test_a_number_is_the_same_wherever_it_is_shown(tmp_path: Path, capsys: pytes
             with case(name), LoopbackEndpoint(faults=faults).in_thread() as server:
                 asked = [flag for judge in judges for flag in ("--judge", f"{judge}@{server.base_url}")]
                 capsys.readouterr()
-                status = command(["grade", data, *asked, *flags, "-o", str(tmp_path / name)])
-                assert status == (0 if name == "whole" else 1)
-                facts = collected(tmp_path / name, capsys.readouterr().out)
+                file = shared if name == "shared" else data
+                status = command(["grade", file, *asked, *flags, "-o", str(tmp_path / name)])
+                assert status == (0 if name in ("whole", "shared") else 1)
+                told = capsys.readouterr().out
+                assert ("clustered by query (10 queries)" in told) == (name == "shared")
+                facts = collected(tmp_path / name, told)
                 assert len(facts) >= 18, facts
                 assert differing(facts) == {}
 

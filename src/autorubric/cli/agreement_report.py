@@ -129,7 +129,10 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in sort_worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
-    conclusions = describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
+    conclusions = [*describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)]
+    if ends and (ends.lower < DISTRUST <= ends.upper or ends.lower < TRUST <= ends.upper):
+        more = f"about {4 * found.n_items:,} labelled items in all would halve it"
+        conclusions.append(f"The interval of {kappa} is too wide for a conclusion; {more}.")
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *conclusions, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)

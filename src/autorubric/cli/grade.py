@@ -130,6 +130,8 @@ def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
     else:
         ends, why = scores.compute_interval(), "one item" if scores.count == 1 else "all scores are equal"
         shown = f", 95% confidence interval {ends[0]:.3f} to {ends[1]:.3f}" if ends else f" ({why}; no interval)"
+        if ends and scores.clusters and scores.is_clustered:
+            shown += f" clustered by query ({len(scores.clusters):,} queries)"
         yield f"mean score {scores.mean:.3f} over {pluralize(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:

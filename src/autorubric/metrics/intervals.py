@@ -151,12 +151,20 @@ def bounded_interval(value: float, variance: float, ends: tuple[float, float], c
 
 
 def mean_interval(
-    n: int, total: float, squares: float, ends: tuple[float, float] | None = None, confidence: float = 0.95
+    n: int,
+    total: float,
+    squares: float,
+    ends: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+    clusters: Sequence[tuple[int, float]] = (),
 ) -> Interval | None:
     """The confidence interval of a mean, from the sums of its values; None for fewer than two.
 
     On a bounded scale that of `bounded_interval`, with a quarter of a pseudo-value added at each end, so that equal
-    values do not look certain. Otherwise Student's t, mean ± t·s/√n; None where all values are equal.
+    values do not look certain. Otherwise Student's t, mean ± t·s/√n; None where all values are equal. For
+    values in clusters, the variance is the cluster-robust one (Liang and Zeger 1986, with the factor G/(G − 1) for G
+    clusters), a pseudo-value weighs as much as a mean cluster, and Student's t has G − 1 degrees of freedom. With one
+    value in each cluster, that is the same.
 
     Args:
         n: how many values there are.
@@ -164,6 +172,7 @@ def mean_interval(
         squares: the sum of their squares.
         ends: of their scale; None if it has none.
         confidence: of the interval.
+        clusters: how many values each cluster has, and their sum; ignored if there is only one.
 
     Example:
         >>> low, high, _ = mean_interval(4, 2.0, 2.0, (0.0, 1.0))
@@ -171,9 +180,14 @@ def mean_interval(
         (0.138, 0.862)
         >>> [round(end, 3) for end in mean_interval(4, 2.0, 1.5)[:2]]
         [-0.15, 1.15]
+        >>> twice = mean_interval(8, 4.0, 4.0, (0.0, 1.0), clusters=[(2, 2.0), (2, 0.0)] * 2)
+        >>> [round(end, 3) for end in twice[:2]]
+        [0.138, 0.862]
     """
     if n < 2:
         return None
+    if len(clusters) > 1:
+        return _estimate_clustered_interval(n, total, clusters, ends, confidence)
     value = total / n
     if ends is None:
         spread = squares - n * value * value
@@ -185,6 +199,22 @@ def mean_interval(
     mean = (total + _AT_EACH_END * sum(ends)) / weight
     spread = squares + _AT_EACH_END * (ends[0] ** 2 + ends[1] ** 2) - weight * mean**2
     return bounded_interval(mean, max(spread, 0.0) / weight / (weight - 1.0), ends, confidence).widen(value)
+
+
+def _estimate_clustered_interval(
+    n: int, total: float, clusters: Sequence[tuple[int, float]], ends: tuple[float, float] | None, confidence: float
+) -> Interval | None:
+    """The interval of `mean_interval` for values in clusters."""
+    size, scale = n / len(clusters), ends or ()
+    weight, number = n + _AT_EACH_END * size * len(scale), len(clusters) + _AT_EACH_END * len(scale)
+    mean = (total + _AT_EACH_END * size * sum(scale)) / weight
+    spread = math.fsum((part - count * mean) ** 2 for count, part in clusters)
+    spread += _AT_EACH_END * size**2 * sum((end - mean) ** 2 for end in scale)
+    variance = spread * number / (number - 1.0) / weight**2
+    if ends is not None:
+        return bounded_interval(mean, variance, ends, confidence).widen(total / n)
+    half = t_quantile(0.5 + confidence / 2.0, len(clusters) - 1) * math.sqrt(variance)
+    return Interval(mean - half, mean + half, confidence) if half > 1e-12 * max(abs(mean), 1.0) else None
 
 
 def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95) -> Interval | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from autorubric.llm.failure_groups import NOT_MADE, parse_failure
@@ -170,3 +171,8 @@ def _describe_vote(vote: Mapping[str, Any]) -> dict[str, Any]:
         "superseded": bool(vote.get("superseded")),
         "repeats": [read_verdict(repeat) or "failed" for repeat in vote.get("repeats") or ()],
     }
+
+
+def hash_query(prompt: str) -> int:
+    """A number for items with this prompt."""
+    return int.from_bytes(sha256(prompt.encode("utf-8", "replace")).digest()[:8], signed=True)

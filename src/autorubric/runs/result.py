@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,7 +14,7 @@ from autorubric.charts.html import render_judged
 from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
 from autorubric.core.display import Displayed, as_html, join_charts, tell_apart
 from autorubric.core.report import Report
-from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
+from autorubric.core.usage import TokenUsage, UnknownCost
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, clip, pluralize
 from autorubric.files.remote import make_path
@@ -24,13 +24,14 @@ from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import dump_report, parse_report, read_items, read_report, read_run
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.progress import format_cost
-from autorubric.runs.summary import EvalTimingStats
+from autorubric.runs.summary import EvalTimingStats, sum_paid
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
     from autorubric.llm.records.accounts import UsageTotals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics
+    from autorubric.runs.group_scores import GroupComparison
     from autorubric.runs.summary import EvaluationSummary
 
 
@@ -271,6 +272,22 @@ class EvalResult(Displayed):
             per_item_metrics=per_item_metrics,
         )
 
+    def compare_groups(self, by: str) -> GroupComparison:
+        """The mean score of each group of items, such as the answers of each model, and their paired differences.
+
+        Args:
+            by: the key of the items' metadata that names the group.
+
+        Raises:
+            InputError: see `autorubric.runs.group_scores.compare_groups`.
+        """
+        from autorubric.runs.group_scores import GroupedItem, compare_groups
+
+        found = compare_groups(map(GroupedItem.from_result, self.item_results), by)
+        left = self.total_items - len(self.item_results)
+        notes = [f"{pluralize(left, 'item')} not opened before the run was stopped"] if left else []
+        return found.model_copy(update={"warnings": found.warnings + notes})
+
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
         """The result of an experiment directory; the run may be in progress or killed.
@@ -347,30 +364,6 @@ def make_result(
         stopped=manifest.error,
         grader_config=manifest.grader_config,
     )
-
-
-def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
-    """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
-
-    Without recorded calls (a user's own grader), the sums over the reports.
-
-    Example:
-        >>> from autorubric.core.report import EvaluationReport
-        >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
-        (None, 0.5)
-    """
-    rows = list(totals)
-    if not rows:
-        return aggregate_evaluation_usage(reports)
-    usage = sum((row.usage for row in rows[1:]), rows[0].usage)
-    tokens = TokenUsage(
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        total_tokens=usage.total_tokens,
-        cache_read_input_tokens=usage.cached_tokens,
-    )
-    unpriced = any(row.unpriced for row in rows)
-    return tokens, None if unpriced else sum(row.cost for row in rows)
 
 
 def _read_totals(directory: Path) -> list[UsageTotals]:

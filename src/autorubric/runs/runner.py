@@ -25,11 +25,11 @@ from autorubric.runs.changes import digest_grader, find_grader_changes
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment
 from autorubric.runs.progress import Progress, ProgressDisplay, RunState, StageState, reported
-from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result, sum_paid
+from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result
 from autorubric.runs.run import EvaluationRun
 from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import Stop
-from autorubric.runs.summary import EvalTimingStats, EvaluationSummary
+from autorubric.runs.summary import EvalTimingStats, EvaluationSummary, sum_paid
 
 _LOG_DELAY = 10.0
 """Seconds until the first line of progress in a log."""
@@ -64,9 +64,10 @@ async def run_experiment(
     """
     sizes = [len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset]
     summary = EvaluationSummary(len(plan.dataset), expected=sum(sizes))
+    if 1 < len({item.prompt for item in plan.dataset}) < len(plan.dataset):
+        summary.scores.clusters = {}
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
-
     # The main process of a run adds up all results; its workers only count them.
     add = summary.add if sharing.get() is None else summary.count
 

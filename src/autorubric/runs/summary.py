@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autorubric.core.display import tell_apart
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
-from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport
+from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport, Report
+from autorubric.core.usage import TokenUsage, aggregate_evaluation_usage
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
 from autorubric.metrics.intervals import Interval, mean_interval
 from autorubric.metrics.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 class Moments:
     """Count, mean and variance of numbers, from exact sums, so independent of their order.
 
+    Attributes:
+        clusters: how many numbers each cluster has, and their sum; None if numbers have no clusters.
+
     Example:
         >>> moments = Moments()
         >>> for number in (1.0, 0.0, 1.0, 0.0):
@@ -35,13 +39,17 @@ class Moments:
     count: int = 0
     least: float = math.inf
     most: float = -math.inf
+    clusters: dict[Hashable, tuple[int, float]] | None = None
     _total: int = 0  # in units of 2^−_places
     _squares: int = 0  # in units of 2^−2·_places
     _places: int = 0
 
-    def add(self, number: float) -> None:
-        """Add a number."""
+    def add(self, number: float, cluster: Hashable = None) -> None:
+        """Add a number of a cluster."""
         self.count += 1
+        if self.clusters is not None:
+            count, total = self.clusters.get(cluster, (0, 0.0))
+            self.clusters[cluster] = count + 1, total + number
         self.least, self.most = min(self.least, number), max(self.most, number)
         above, below = number.as_integer_ratio()  # a power of 2
         more = below.bit_length() - 1 - self._places
@@ -63,6 +71,11 @@ class Moments:
         spread = self.count * self._squares - self._total * self._total
         return spread / (self.count * self.count << 2 * self._places) if self.count else 0.0
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether there are several clusters, of which some have several numbers."""
+        return 1 < len(self.clusters or ()) < self.count
+
     def compute_interval(self) -> Interval | None:
         """The 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
@@ -71,7 +84,7 @@ class Moments:
         """
         ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
         total, squares = self._total / (1 << self._places), self._squares / (1 << 2 * self._places)
-        return mean_interval(self.count, total, squares, ends)
+        return mean_interval(self.count, total, squares, ends, clusters=[*(self.clusters or {}).values()])
 
 
 @dataclass(slots=True)
@@ -235,7 +248,7 @@ class EvaluationSummary:
         report = result.report
         self.flagged += bool(report.flags)
         if report.score is not None and result.error is None:
-            self.scores.add(report.score)
+            self.scores.add(report.score, result.item.prompt)
         if report.report is None:
             self.failures.add_text(result.error, result.name)
             return
@@ -332,3 +345,27 @@ class EvalTimingStats:
     def to_dict(self) -> dict[str, float]:
         """The statistics by name."""
         return asdict(self)
+
+
+def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
+    """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
+
+    Without recorded calls (a user's own grader), the sums over the reports.
+
+    Example:
+        >>> from autorubric.core.report import EvaluationReport
+        >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
+        (None, 0.5)
+    """
+    rows = list(totals)
+    if not rows:
+        return aggregate_evaluation_usage(reports)
+    usage = sum((row.usage for row in rows[1:]), rows[0].usage)
+    tokens = TokenUsage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        cache_read_input_tokens=usage.cached_tokens,
+    )
+    unpriced = any(row.unpriced for row in rows)
+    return tokens, None if unpriced else sum(row.cost for row in rows)

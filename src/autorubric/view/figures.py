@@ -32,36 +32,38 @@ class Mean(NamedTuple):
     n: int
 
 
-def estimate_mean(n: int, total: float, squares: float, ends: tuple[float, float] | None = None) -> Mean:
-    """The mean of values, from their sums; see `autorubric.metrics.intervals.mean_interval`.
-
-    Example:
-        >>> estimate_mean(4, 2.0, 2.0).value, estimate_mean(0, 0.0, 0.0).value
-        (0.5, None)
-    """
-    return Mean(total / n if n else None, as_ends(mean_interval(n, total, squares, ends)), n)
+def estimate_mean(
+    connection: sqlite3.Connection, value: str, rows: str, query: str = "query", *, bounded: bool = False
+) -> dict[str, Any]:
+    """The mean of an SQL expression over `rows`, a FROM clause; `clusters` counts queries with several answers."""
+    sums = f"count({value}), total({value})"
+    n, total, squares, clusters = connection.execute(  # count(DISTINCT) is slower
+        f"SELECT {sums}, total({value} * {value}), (SELECT count(*) FROM (SELECT 1 {rows} GROUP BY {query})) {rows}"
+    ).fetchone()
+    split = connection.execute(f"SELECT {sums} {rows} GROUP BY {query}").fetchall() if 1 < clusters < n else []
+    interval = as_ends(mean_interval(n, total, squares, (0.0, 1.0) if bounded else None, clusters=split))
+    return Mean(total / n if n else None, interval, n)._asdict() | ({"clusters": clusters} if split else {})
 
 
 def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
     """Counts of items by state, and their mean, lowest and highest score."""
     row = connection.execute(
-        "SELECT count(*), count(score), total(score), total(score * score), sum(marks & ?), "
-        "sum(marks & 2 > 0), sum(marks & 4 > 0), sum(marks & 8 > 0), sum(labelled > 0), "
-        "sum(marks & ? = 0), min(score), max(score) FROM items",
+        "SELECT count(*), sum(marks & ?), sum(marks & 2 > 0), sum(marks & 4 > 0), sum(marks & 8 > 0), "
+        "sum(labelled > 0), sum(marks & ? = 0), min(score), max(score) FROM items",
         (FAILED, FAILED | SKIPPED),
     ).fetchone()
     names = ("failed", "flagged", "disputed", "differs", "labelled", "done")
     # The index does not know the bounds of scores that are not normalized.
-    normalized = row[1] > 0 and row[10] >= 0.0 and row[11] <= 1.0
-    mean = estimate_mean(row[1], row[2], row[3], (0.0, 1.0) if normalized else None)
+    bounded = row[7] is not None and row[7] >= 0.0 and row[8] <= 1.0
+    mean = estimate_mean(connection, "score", "FROM items WHERE score IS NOT NULL", bounded=bounded)
     return {
         "items": row[0],
-        "scored": row[1],
-        "mean": mean.value,
-        "interval": mean.interval,
-        **{name: value or 0 for name, value in zip(names, row[4:10], strict=True)},
-        "lowest": row[10],
-        "highest": row[11],
+        "scored": mean.pop("n"),
+        "mean": mean.pop("value"),
+        **mean,
+        **{name: value or 0 for name, value in zip(names, row[1:7], strict=True)},
+        "lowest": row[7],
+        "highest": row[8],
     }
 
 

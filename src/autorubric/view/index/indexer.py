@@ -17,7 +17,7 @@ from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.label_store import read_history, store_path
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.records.lock import find_lock_holder
-from autorubric.runs.cells import NO_VERDICT, read_cells
+from autorubric.runs.cells import NO_VERDICT, hash_query, read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, find_ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, note, open_index, read_notes
@@ -223,7 +223,7 @@ class _Batch:
 
     def save(self, connection: sqlite3.Connection) -> bool:
         """Write the rows; the caller commits. Return whether an item is there already: its last line counts."""
-        marks = ", ".join("?" * 14)
+        marks = ", ".join("?" * 15)
         written = connection.executemany(f"INSERT OR IGNORE INTO items VALUES ({marks})", self.items)
         cells = [(*place, self._first, len(items), str(items)) for place, items in self._cells.items()]
         connection.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?)", cells)
@@ -256,6 +256,7 @@ class _Batch:
             index, number, start, size, to_utf8(str(item.get("id") or "")), to_utf8(item.get("description") or ""),
             score, _LAST if score is None else score, _LAST if score is None else -score,
             -doubt / len(found) if found else -1.0, -len(item.get("submission") or ""), marks, labelled, agreed,
+            hash_query(item.get("prompt") or ""),
         )  # fmt: skip
         # All fields are read: nothing is counted of a damaged item.
         self.items.append(row)

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-VERSION = 5
+VERSION = 6
 FILE_NAME = "index.sqlite"
 
 FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS, SKIPPED = 1, 2, 4, 8, 16, 32
@@ -22,7 +22,7 @@ CREATE TABLE items(
     item INTEGER PRIMARY KEY, line INTEGER NOT NULL, start INTEGER NOT NULL, size INTEGER NOT NULL,
     id TEXT NOT NULL, description TEXT NOT NULL, score REAL, low REAL NOT NULL, high REAL NOT NULL,
     doubt REAL NOT NULL, length INTEGER NOT NULL, marks INTEGER NOT NULL, labelled INTEGER NOT NULL,
-    agreed INTEGER NOT NULL);
+    agreed INTEGER NOT NULL, query INTEGER NOT NULL);
 CREATE TABLE criteria(
     criterion INTEGER PRIMARY KEY, name TEXT NOT NULL, requirement TEXT NOT NULL, scale TEXT NOT NULL,
     weight REAL NOT NULL, judged INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL,

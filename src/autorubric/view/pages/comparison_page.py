@@ -38,8 +38,7 @@ def build_comparison_page(
     with source.reading() as connection, other.reading():
         connection.execute("ATTACH DATABASE ? AS other", (f"{(other.place / FILE_NAME).resolve().as_uri()}?mode=ro",))
         common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
-        step = "(two.score - one.score)"
-        steps = connection.execute(f"SELECT count(*), total({step}), total({step} * {step}) {_SCORED}").fetchone()
+        difference = figures.estimate_mean(connection, "(two.score - one.score)", _SCORED, "one.query")
         rows, after = _compare_items(connection, query)
         criteria = source.name_apart(connection, _compare_criteria(connection)) if common else []
         points = connection.execute(
@@ -57,7 +56,7 @@ def build_comparison_page(
         "counts": [own["items"], theirs["items"]],
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],
-        "difference": figures.estimate_mean(*steps)._asdict(),
+        "difference": difference,
         "items": rows,
         "next": after,
         "criteria": criteria,

@@ -11,13 +11,14 @@ from autorubric.errors import InputError
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
-from autorubric.view.page import ALL_ROWS, Page, PageQuery
+from autorubric.view.page import ALL_ROWS, PAGE_ROWS, Page, PageQuery
 from autorubric.view.pages.agreement_page import build_agreement_page, build_criteria_page
 from autorubric.view.pages.comparison_page import build_comparison_page
 from autorubric.view.pages.item_page import build_item_page
 from autorubric.view.pages.items_page import build_items_page
 from autorubric.view.pages.rubrics_page import build_rubric_page, build_rubrics_page
 from autorubric.view.pages.runs_page import build_summary_page
+from autorubric.view.report.groups_section import build_groups_page
 from autorubric.view.sources import Source, open_sources
 
 _DRAWN = 150  # items of the chart of two runs: a thousand take 150 kB
@@ -32,11 +33,13 @@ class ReportScope:
         items: how many items with the lowest scores; None for all of them.
         has_text: whether it holds what people and models wrote.
         all_criteria: whether the figures name every criterion, or the first fifty.
+        by: the metadata column whose groups are compared, or None.
     """
 
     items: int | None
     has_text: bool
     all_criteria: bool
+    by: str | None = None
 
 
 class Section(NamedTuple):
@@ -136,6 +139,10 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
         if page.data["common"] > _DRAWN:
             note += f"; the chart has the first {_DRAWN}"
         yield Section("comparison", page, "Comparison", note)
+    if wanted.by is not None:
+        groups = build_groups_page(source, wanted.by)
+        pairs = len(groups.data["differences"])
+        yield Section("groups", groups, "Groups", f"{PAGE_ROWS} of {pairs:,} pairs" if pairs > PAGE_ROWS else "")
     agreement, criteria = build_agreement_page(source, PageQuery(())), build_criteria_page(source, PageQuery(()))
     if agreement.data["labelled"] or agreement.data["between"] or agreement.data["labels"]["problem"]:
         rest = _note_rest(agreement, criteria.data["count"], "criteria", "criteria")
@@ -188,7 +195,8 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
         histogram = figures.read_histogram(connection)
         named = source.name_apart(connection, criteria["criteria"])
     cards = [collect_item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
-    parts = {name: data.get(name) and select_figures(data[name]) for name in ("summary", "comparison", "agreement")}
+    names = ("summary", "comparison", "agreement", *(["groups"] if "groups" in data else ()))
+    parts = {name: data.get(name) and select_figures(data[name]) for name in names}
     (parts["comparison"] or {}).pop("other", None)  # the number of the other run in the view
     return {
         "run": source.name,

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,26 +14,18 @@ from typing import Any, Literal, Self
 from markupsafe import Markup
 from pydantic import model_validator
 
-from autorubric.charts.html import escape_hidden, format_float
-from autorubric.errors import ConfigError, InputError, pluralize
+from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
 from autorubric.files.printable import to_utf8
 from autorubric.jobs.job import RunSource, job, refuse_existing, run_job
 from autorubric.jobs.label_source import LabelChoice, note_other_labels
 from autorubric.jobs.status import RunDirectory
-from autorubric.runs.progress import format_cost
 from autorubric.settings import FileName, NewDirectory, setting
 from autorubric.view.page import PageQuery, PageRefusal
-from autorubric.view.rendering import (
-    build_environment,
-    format_interval,
-    format_percent,
-    format_percents,
-    read_asset,
-    render_html,
-)
+from autorubric.view.rendering import build_environment, read_asset, render_html
 from autorubric.view.report import verification
 from autorubric.view.report.contents import ReportScope, Section, build_contents, indexed
+from autorubric.view.report.markdown_report import render_markdown
 
 _ITEMS = re.compile(r"all|worst:(\d{1,9})")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
@@ -58,6 +50,9 @@ class ReportSettings(LabelChoice):
     run: RunSource = setting(..., "Run directory of grade, select or synthesize.", argument=True, group="Input")
     against: RunSource | None = setting(
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
+    )
+    by: str | None = setting(
+        None, "Metadata column of the items, such as model: compare the groups.", metavar="COLUMN", group="Input"
     )
     out: NewDirectory | None = setting(
         None, "File to write; - (the default): standard output.", short="-o", group="Output"
@@ -136,6 +131,8 @@ def report(run: Path, settings: ReportSettings) -> Report:
         refuse_existing(target, force=settings.force)
     form = settings.format or _choose_form(target)
     chosen = {"items": settings.items, "text": not settings.no_text, **_describe_labels(settings)}
+    if settings.by is not None:
+        chosen["by"] = settings.by
     text, numbers = _make_report((Path(run), settings.against), settings, chosen, form)
     if others := (numbers.get("agreement") or {}).get("labels", {}).get("not_counted"):
         note_other_labels(Path(run), others)
@@ -219,7 +216,8 @@ def _make_report(
     """The text of a report in a form, and its numbers."""
     run, against = runs
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
-    wanted = ReportScope(most, bool(chosen.get("text", True)), form != "html")
+    by = None if chosen.get("by") is None else str(chosen["by"])  # a damaged report may have any value
+    wanted = ReportScope(most, bool(chosen.get("text", True)), form != "html", by)
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run, choice))
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
@@ -286,100 +284,3 @@ def _rewrite_link(found: re.Match[str], anchors: Collection[str]) -> str:
     target = _TARGET.search(found[1])
     anchor = "" if target is None else f"{target[1]}-{target[2]}"
     return f'<a href="#{anchor}">{found[2]}</a>' if anchor in anchors else found[2]
-
-
-_MOST_MOVED = 5
-_MOST_CRITERIA = 20
-
-
-def render_markdown(figures: Mapping[str, Any]) -> str:
-    """The figures of a report in Markdown; a comment at the end says how it was made, so that it can be checked."""
-    made = {name: figures[name] for name in ("autorubric", "layout", "settings")}
-    made["comparison"] = figures["comparison"] is not None
-    return "\n".join((*_render_lines(figures), "", f"<!-- {json.dumps(made, sort_keys=True)} -->")) + "\n"
-
-
-def _render_lines(figures: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {_format_name(figures['run'])}"
-    yield from (f"\n> {_format_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
-    yield from ("", "| | |", "|---|---|")
-    yield from (f"| {name} | {value} |" for name, value in _render_rows(figures))
-    if figures["comparison"] is not None:
-        yield from _render_change(figures["comparison"])
-    yield from _render_criteria(figures.get("criteria") or (), figures.get("agreement"))
-
-
-def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
-    step = comparison["difference"]
-    change = "–" if step["value"] is None else f"{step['value']:+.3f}{_format_interval(step['interval'])}"
-    yield f"| Change against {_format_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
-    moved = [row for row in comparison["criteria"] if row["difference"]][:_MOST_MOVED]
-    if moved:
-        yield from ("", "| Criterion | before | now | change |", "|---|---:|---:|---:|")
-    for row in moved:
-        cells = (
-            format_float(row["first"], 3),
-            format_float(row["second"], 3),
-            f"{row['difference']:+.3f}",
-        )
-        yield f"| {_format_name(row['name'])} | {' | '.join(cells)} |"
-    first, second = comparison["counts"]
-    if moved and not first == second == comparison["common"]:
-        yield from ("", f"Means over all items of each run: {first:,} before, {second:,} now.")
-
-
-def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:
-    if not criteria:
-        return
-    labelled = {row["criterion"]: row for row in agreement["criteria"] if row["labelled"]} if agreement else {}
-    own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
-    yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
-    for row in criteria[:_MOST_CRITERIA]:
-        mean = f"{format_float(row['mean'], 3)} ({format_interval(row['interval'], 3)})".removesuffix(" ()")
-        cells = [_format_name(row["name"]), f"{row['weight']:g}", mean, f"{row['failed']:,}"]
-        if labelled:
-            label = labelled.get(row["criterion"])
-            ends = f" ({format_percents(label['interval'])})" if label and label["interval"] else ""
-            cells.append("–" if label is None else format_percent(label["agreement"]) + ends)
-        yield f"| {' | '.join(cells)} |"
-    if len(criteria) > _MOST_CRITERIA:
-        yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
-
-
-def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    summary = figures["summary"]
-    scores, coverage, rows, labels = (summary[name] for name in ("scores", "coverage", "rows", "against_labels"))
-    if summary["status"] != "completed":
-        yield "Status", _format_name(summary["status"])
-        yield "Next", "`autorubric status RUN` says why, and how to resume it"
-    if scores is not None:
-        mean = format_float(scores["mean"], 3) + _format_interval(scores["interval"])
-        yield "Score", f"{mean}, {scores['scored']:,} scored"
-        yield "Items done", _format_part(scores["done"], summary["total"])
-        yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
-    else:
-        yield "Rubrics", f"{figures['rubrics']:,}"
-    if rows and isinstance(rows["total"], int):
-        yield "Queries done", f"{_format_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
-    failures = [f"{failure['count']:,} {_format_name(failure['kind'])}" for failure in summary["failures"]]
-    yield "Failures", ", ".join(failures) or "none"
-    if labels:
-        ends = labels["interval"]
-        around = f" (95% interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}%)" if ends else ""
-        yield "Agreement with labels", f"{labels['value']:.1%}{around}"
-    calls = f", {pluralize(n, 'call')}" if (n := summary["costs"]["calls"]) else ""
-    yield "Cost", format_cost(summary["costs"]["cost"], "unknown") + calls
-
-
-def _format_part(done: int, total: int | None) -> str:
-    return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
-
-
-def _format_interval(ends: Sequence[float] | None) -> str:
-    return f" (95% interval {format_interval(ends, 3)})" if ends else ""
-
-
-def _format_name(text: str) -> str:
-    """A name as code, where nothing is a link, a picture, a tag or a mention."""
-    shown = escape_hidden(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
-    return f"`{shown}`" if shown else "–"
