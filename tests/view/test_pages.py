@@ -440,6 +440,13 @@ def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, ru
     serve, select = number_of(runs, "serve"), number_of(runs, "select")
     windows = view.data(f"/r/{serve}/drift?windows=3")["windows"]
     assert [row["reward"] for row in windows] == [window.reward for window in drift(runs[serve], windows=3).windows]
+    failed, found = Counter[str](), view.data(f"/r/{serve}/")
+    for row in windows:
+        failed.update(row["failures"])
+    given = sum(row["rewards"] for row in windows) - failed.total()
+    assert (given, failed.total()) == (6, 2)
+    assert found["rewards"] == {"given": given, "failed": failed.total()}
+    assert {one["kind"]: one["count"] for one in found["failures"]} == failed
     summary = json.loads((runs[select] / "selection.json").read_text())
     assert view.data(f"/r/{select}/best-of-k")["curve"] == summary["curve"]
 
@@ -573,3 +580,12 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
             ("Moon", "Names the moon."),
         ]
         assert 'href="/r/0/versions"' in view.page("/r/0/").text
+        counts = {"rubrics": 2, "changed": 1, "split": 0, "added": 1, "returned": 0, "retired": 1, "rejected": 1}
+        assert view.data("/r/0/")["evolution"] == counts
+        assert re.findall("<dt>(.*?)</dt><dd>(.*?)(?:<small>|</dd>)", view.page("/r/0/").text)[:5] == [
+            ("Rubrics changed", "1"),
+            ("Criteria added", "1"),
+            ("Criteria returned", "0"),
+            ("Criteria retired", "1"),
+            ("Criteria rejected", "1"),
+        ]
