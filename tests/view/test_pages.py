@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from autorubric import Criterion, Rubric, drift, grade, report, status
 from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
+from autorubric.training.observations import count_rewards
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from autorubric.view import figures
 from autorubric.view.sources import open_sources
@@ -451,6 +453,17 @@ def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, ru
     assert view.data(f"/r/{select}/best-of-k")["curve"] == summary["curve"]
 
 
+def test_a_damaged_record_of_a_reward_is_counted(tmp_path: Path) -> None:
+    copied = tmp_path / "ledger"
+    shutil.copytree(STORED / "serve" / "run" / "ledger", copied)
+    whole = count_rewards(copied)
+    with closing(sqlite3.connect(copied / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE observations SET data = x'00' WHERE id = (SELECT max(id) FROM observations)")
+    found = count_rewards(copied)
+    assert (whole.total(), whole[None]) == (8, 6)
+    assert (found.total(), found["the record of the reward is damaged"]) == (8, 1)
+
+
 def test_a_window_without_a_reward_interrupts_the_line_of_its_chart(tmp_path: Path) -> None:
     run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
     # Of five samples, the judge's endpoint answers all but the third.
@@ -589,3 +602,7 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
             ("Criteria retired", "1"),
             ("Criteria rejected", "1"),
         ]
+        versions = folder / VERSIONS_FILE
+        versions.write_bytes(versions.read_bytes().replace(b"Moon", b"Sun"))
+        for page in ("/r/0/", "/r/0/versions"):
+            assert "line 1: not an event of a rubric" in view.page(page).text

@@ -136,7 +136,10 @@ def count_rewards(folder: Path) -> Counter[str | None]:
     from autorubric.llm.records.ledger_view import ledger_view
 
     with ledger_view(folder) as view:
-        return Counter(record["failure"] for _, record in view.list_observations(REWARD))
+        count = view.count_observations(REWARD)
+        found = Counter[str | None](record["failure"] for _, record in view.list_observations(REWARD))
+    damaged = count - found.total()  # of a run that goes on, the list may be longer
+    return found + Counter({"the record of the reward is damaged": damaged})  # without counts below 1
 
 
 _FIELDS = tuple(spec.name for spec in fields(RewardRecord))

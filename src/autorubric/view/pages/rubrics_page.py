@@ -101,7 +101,7 @@ def build_versions_page(source: Source, query: PageQuery) -> Page:
     try:
         lineages = list(read_log(source.directory / VERSIONS_FILE).lineages.values())
     except InputError as error:
-        raise PageRefusal(500, str(error)) from None
+        raise PageRefusal(422, str(error)) from None
     start, following = query.read_part("after", len(lineages))
     shown = [_describe_lineage(number, lineage) for number, lineage in enumerate(lineages)][start:following]
     rows = [

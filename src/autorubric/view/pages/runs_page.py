@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -160,14 +159,15 @@ def _count_rewards(source: Source) -> dict[str, Any]:
 
 
 def _count_changes(source: Source) -> dict[str, Any]:
-    """The rubrics that evolved, and the changes of their criteria; empty if the page of versions shows a problem."""
+    """The rubrics that evolved, and the changes of their criteria; or what is wrong with the file of the versions."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, count_changes, read_log
 
     path = source.directory / VERSIONS_FILE
-    with suppress(InputError):
+    try:
         found = source.cache_files("changes", [path], lambda: count_changes(read_log(path).lineages.values()))
-        return {"evolution": found}
-    return {}
+    except InputError as error:
+        return {"damage": str(error)}
+    return {"evolution": found}
 
 
 def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
