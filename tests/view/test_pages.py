@@ -572,7 +572,8 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
     )
     folder = tmp_path / "evolved"
     folder.mkdir()
-    (folder / "manifest.json").write_text('{"kind": "evolution", "status": "completed"}')
+    manifest = {"kind": "evolution", "status": "completed", "counts": {"rows": 2, "finished": 2, "failed": 0}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     rejected = {"description": "Is <b>long</b>.", "gate": "separates", "reason": "all meet it"}
     with closing(VersionLog(folder / VERSIONS_FILE)) as log:
         lineage = log.begin("Why?", Rubric([first]))
@@ -595,7 +596,10 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
         assert 'href="/r/0/versions"' in view.page("/r/0/").text
         counts = {"rubrics": 2, "changed": 1, "split": 0, "added": 1, "returned": 0, "retired": 1, "rejected": 1}
         assert view.data("/r/0/")["evolution"] == counts
-        assert re.findall("<dt>(.*?)</dt><dd>(.*?)(?:<small>|</dd>)", view.page("/r/0/").text)[:5] == [
+        assert view.data("/")["runs"][0]["items"] == 2
+        assert re.findall("<dt>(.*?)</dt><dd>(.*?)(?:<small>|</dd>)", view.page("/r/0/").text)[:7] == [
+            ("Queries done", "2"),
+            ("Failed queries", "0"),
             ("Rubrics changed", "1"),
             ("Criteria added", "1"),
             ("Criteria returned", "0"),
