@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import signal
 import time
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from autorubric.improvement.improvement_page import render_page
 from autorubric.labels import read_history
 from tests.offenders import offenders
-from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, write_run
+from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, write_run
 from tests_browser.conftest import PAGES, PAYLOADS, Tab, ballots, tab_of
 
 CONTRAST = Path(__file__).with_name("contrast.js").read_text("utf-8")
@@ -269,6 +271,47 @@ def test_twenty_pairs_are_labelled_by_keys_alone(chromium: Browser, tmp_path: Pa
         assert (last.verdict, last.note) == ("UNMET", "kept")
         assert all(event.seconds is not None and event.seconds > 0 for event in labels)
         assert tab.complaints == []
+
+
+def test_a_half_written_note_and_a_quote_outlive_a_reload_and_an_undo(chromium: Browser, tmp_path: Path) -> None:
+    verdicts = [judged(one, "MET") for one in RUBRIC]
+    folder = write_run(tmp_path / "run", [item(n) for n in range(9)], [line(n, 0.5, verdicts) for n in range(9)])
+    with viewing(folder) as view, tab_of(chromium, view.indexed()) as tab:
+        view.post("/r/0/label/open", {"policy": "random"})
+        note, quote = tab.page.locator("#note"), tab.page.locator("[data-part=quote]")
+        keyboard = tab.open("/r/0/label?annotator=ana").page.keyboard
+        expect(tab.page.locator("#labels")).to_be_visible()
+        tab.page.locator("#submission").evaluate("e => getSelection().selectAllChildren(e)")
+        keyboard.press("q")
+        keyboard.press("n")
+        keyboard.type("half a")
+        tab.page.reload()
+        expect(note).to_have_value("half a")
+        expect(quote).to_contain_text("Essay")
+        label_by_key(tab, "1")
+        expect(note).to_have_value("")
+        expect(quote).to_be_empty()
+        keyboard.press("u")
+        expect(note).to_have_value("half a")
+        expect(quote).to_contain_text("Essay")
+        tab.open("/r/0/label?annotator=ben")  # a note is its annotator's
+        expect(tab.page.locator("#labels")).to_be_visible()
+        expect(note).to_have_value("")
+        assert tab.complaints == []
+
+
+def test_the_chart_of_an_improvement_is_as_dark_as_its_page(chromium: Browser, tmp_path: Path) -> None:
+    record = json.loads((STORED / "improve" / "run" / "improvement.json").read_text())
+    path = tmp_path / "report.html"
+    path.write_text(render_page(record))
+    context = chromium.new_context(color_scheme="dark", viewport={"width": 360, "height": 800})
+    page = context.new_page()
+    page.goto(path.as_uri())
+    colour = "([part, name]) => getComputedStyle(document.querySelector(part))[name]"
+    paper = page.evaluate(colour, [".chart .paper", "fill"])
+    assert paper == page.evaluate(colour, ["body", "backgroundColor"]) != "rgb(255, 255, 255)"
+    assert page.evaluate(CONTRAST) == []
+    context.close()
 
 
 def test_of_two_views_one_labels_and_the_other_reads_and_says_who_labels(chromium: Browser, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from autorubric import agree, report
 from autorubric.core.criterion import CANONICAL_NA_OPTION
+from autorubric.metrics.per_criterion import measure_pairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.runs.cells import list_entries
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, reading
+from autorubric.view.index.tally import build_scaled_criterion
 from tests.offenders import offenders
 from tests.view.test_index import indexed
 from tests.view.viewing import item, judged, line, viewing, vote, write_run
@@ -77,7 +79,9 @@ def compare_with_agree(run: Path) -> None:
         whole = figures.measure_against_labels(connection)
         rows = connection.execute("SELECT criterion, name, scale FROM criteria").fetchall()
         shown = {
-            name: figures.measure_agreement(figures.read_pairs(connection, number).get((HUMAN, FINAL), []), scale)
+            name: measure_pairs(
+                build_scaled_criterion(scale), figures.read_pairs(connection, number).get((HUMAN, FINAL), [])
+            )
             for number, name, scale in rows
         }
     assert whole.value == pytest.approx(expected.criterion_accuracy)

@@ -140,7 +140,7 @@ def test_csv_is_refused_until_the_index_is_read(tmp_path: Path) -> None:
                     found = view.page(f"{path}?format=csv")
                     assert (found.status, found.headers.get("retry-after")) == (503, "1")
         assert "the index is being started" in view.page("/r/0/items").text
-        assert "Results are being read;" in view.page("/").text
+        assert "results have been read" in view.page("/").text
         assert "25% of the results have been read" in view.page("/r/1/items").text
         for writer in writers:
             writer.execute("ROLLBACK")

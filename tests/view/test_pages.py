@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from autorubric import Criterion, Rubric, drift, grade, report, status
 from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
+from autorubric.training.observations import count_rewards
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from autorubric.view import figures
 from autorubric.view.sources import open_sources
@@ -440,8 +442,26 @@ def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, ru
     serve, select = number_of(runs, "serve"), number_of(runs, "select")
     windows = view.data(f"/r/{serve}/drift?windows=3")["windows"]
     assert [row["reward"] for row in windows] == [window.reward for window in drift(runs[serve], windows=3).windows]
+    failed, found = Counter[str](), view.data(f"/r/{serve}/")
+    for row in windows:
+        failed.update(row["failures"])
+    given = sum(row["rewards"] for row in windows) - failed.total()
+    assert (given, failed.total()) == (6, 2)
+    assert found["rewards"] == {"given": given, "failed": failed.total()}
+    assert {one["kind"]: one["count"] for one in found["failures"]} == failed
     summary = json.loads((runs[select] / "selection.json").read_text())
     assert view.data(f"/r/{select}/best-of-k")["curve"] == summary["curve"]
+
+
+def test_a_damaged_record_of_a_reward_is_counted(tmp_path: Path) -> None:
+    copied = tmp_path / "ledger"
+    shutil.copytree(STORED / "serve" / "run" / "ledger", copied)
+    whole = count_rewards(copied)
+    with closing(sqlite3.connect(copied / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE observations SET data = x'00' WHERE id = (SELECT max(id) FROM observations)")
+    found = count_rewards(copied)
+    assert (whole.total(), whole[None]) == (8, 6)
+    assert (found.total(), found["the record of the reward is damaged"]) == (8, 1)
 
 
 def test_a_window_without_a_reward_interrupts_the_line_of_its_chart(tmp_path: Path) -> None:
@@ -552,7 +572,8 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
     )
     folder = tmp_path / "evolved"
     folder.mkdir()
-    (folder / "manifest.json").write_text('{"kind": "evolution", "status": "completed"}')
+    manifest = {"kind": "evolution", "status": "completed", "counts": {"rows": 2, "finished": 2, "failed": 0}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     rejected = {"description": "Is <b>long</b>.", "gate": "separates", "reason": "all meet it"}
     with closing(VersionLog(folder / VERSIONS_FILE)) as log:
         lineage = log.begin("Why?", Rubric([first]))
@@ -573,3 +594,19 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
             ("Moon", "Names the moon."),
         ]
         assert 'href="/r/0/versions"' in view.page("/r/0/").text
+        counts = {"rubrics": 2, "changed": 1, "split": 0, "added": 1, "returned": 0, "retired": 1, "rejected": 1}
+        assert view.data("/r/0/")["evolution"] == counts
+        assert view.data("/")["runs"][0]["items"] == 2
+        assert re.findall("<dt>(.*?)</dt><dd>(.*?)(?:<small>|</dd>)", view.page("/r/0/").text)[:7] == [
+            ("Queries done", "2"),
+            ("Failed queries", "0"),
+            ("Rubrics changed", "1"),
+            ("Criteria added", "1"),
+            ("Criteria returned", "0"),
+            ("Criteria retired", "1"),
+            ("Criteria rejected", "1"),
+        ]
+        versions = folder / VERSIONS_FILE
+        versions.write_bytes(versions.read_bytes().replace(b"Moon", b"Sun"))
+        for page in ("/r/0/", "/r/0/versions"):
+            assert "line 1: not an event of a rubric" in view.page(page).text

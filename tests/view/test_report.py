@@ -188,7 +188,9 @@ def test_the_change_is_this_run_less_the_baseline(tmp_path: Path) -> None:
     assert made.numbers["comparison"]["difference"]["value"] == pytest.approx(change)
     assert f"| Change against `before` | {change:+.3f} (95% interval " in made.text
     few = autorubric.report(plain_run(tmp_path / "few", 29), against=before)
-    assert "The first run has 60 items and the second 29." in few.text and few.numbers["comparison"]["common"] == 29
+    assert ">of 60 and 29<" in few.text and few.numbers["comparison"]["common"] == 29
+    # The baseline comes first. Its means are over the items in both, too.
+    assert few.numbers["comparison"]["means"] == pytest.approx([sum(then[:29]) / 29, sum(now[:29]) / 29])
     table = autorubric.report(tmp_path / "few", against=before, format="md").text
     assert "\n\nMeans over all items of each run: 60 before, 29 now.\n" in table and "Means" not in made.text
 

@@ -120,12 +120,11 @@ class EvolveResult:
         return self.out / versions.EVOLVED_FILE
 
     def count(self, what: str) -> int:
-        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split` in all changes."""
-        return sum(len(change.get(what, ())) for lineage in self.lineages for change in lineage.changes)
+        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split`, or of rubrics `changed`."""
+        return versions.count_changes(self.lineages)[what]
 
     def __str__(self) -> str:
-        changed = sum(lineage.newest.number > 0 for lineage in self.lineages)
-        return f"{changed} of {len(self.lineages)} rubrics have a new version"
+        return f"{self.count('changed')} of {len(self.lineages)} rubrics have a new version"
 
 
 @run_job(EvolveSettings)

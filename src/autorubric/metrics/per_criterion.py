@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from autorubric.metrics.agreement_statistics import Part, measure
+from autorubric.core.criterion import Criterion
+from autorubric.metrics.agreement_statistics import Part, load_statistics, measure
 from autorubric.metrics.agreement_sums import ColumnAgreement, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import precision_recall
@@ -20,7 +21,7 @@ from autorubric.metrics.criterion_results import (
     OrdinalCriterionMetrics,
 )
 from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.jackknife import Draws
+from autorubric.metrics.jackknife import Draws, kappa_interval
 from autorubric.metrics.labelled_run import LabelledRun, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
@@ -44,6 +45,71 @@ def build_part(column: Column, points: Points, votes: Ints) -> Part:
         column.values[points.judged] if has_values else none,
         votes[(votes >= 0).any(axis=1)],
         column.values if column.kind == "ordinal" else None,
+    )
+
+
+class PairAgreement(NamedTuple):
+    """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
+
+    Attributes:
+        n: pairs of verdicts, without abstentions.
+        share: the share of pairs with the same verdict.
+        interval: the 95% Wilson interval of the share.
+        kappa: Cohen's κ, with quadratic weights for ordered options; None if there is only one category.
+        kappa_interval: its 95% interval; None if it is undefined.
+        abstained: pairs in which one or both abstained.
+        statistics: the registered statistics with a column in tables, by title; also of installed packages.
+    """
+
+    n: int
+    share: float | None
+    interval: tuple[float, float] | None
+    kappa: float | None
+    kappa_interval: tuple[float, float] | None
+    abstained: int
+    statistics: Mapping[str, float | None]
+
+
+def measure_pairs(criterion: Criterion, counts: Sequence[tuple[str, str, int]]) -> PairAgreement:
+    """The agreement of two raters on a criterion.
+
+    Args:
+        criterion: with its options.
+        counts: pairs of their verdicts, and how often each occurs.
+
+    Raises:
+        InputError: a statistic of an installed package failed.
+
+    Example:
+        >>> counts = [("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)]
+        >>> found = measure_pairs(Criterion(requirement="Is brief."), counts)
+        >>> found.n, found.share, round(found.kappa, 3), found.statistics["baseline"]
+        (100, 0.9, 0.8, 0.5)
+    """
+    column = Column.from_criterion(criterion, 0)
+    places = [(column.codes.get(a, -1), column.codes.get(b, -1)) for a, b, _ in counts]
+    codes, times = np.array(places, np.int64).reshape(-1, 2), np.array([n for _, _, n in counts], np.int64)
+    decided = (codes >= 0).all(axis=1)
+    codes, times, abstained = codes[decided], times[decided], int(times[~decided].sum())
+    if not len(codes):
+        return PairAgreement(0, None, None, None, None, abstained, {})
+    truth, judged = np.repeat(codes, times, axis=0).T
+    nowhere = np.zeros_like(truth)
+    part = build_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
+    titles = {statistic.name: statistic.title for statistic in load_statistics() if statistic.title}
+    found = measure(part, [statistic for statistic in load_statistics() if statistic.name in titles])
+    size = len(column.categories)
+    tables = np.eye(size * size)[codes @ [size, 1]].reshape(-1, size, size)
+    around_share = wilson_interval(int(np.trace(part.counts)), len(truth))
+    around_kappa, _ = kappa_interval(tables, column.agreement, Draws(seed=0), times.astype(float))
+    return PairAgreement(
+        len(truth),
+        found["accuracy"],
+        around_share and around_share[:2],
+        found["kappa"],
+        around_kappa and around_kappa[:2],
+        abstained,
+        {titles[name]: value for name, value in found.items()},
     )
 
 

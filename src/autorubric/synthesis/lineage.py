@@ -14,6 +14,17 @@ _OUTCOMES = {
     "pitfalls_left_out": "pitfall left out",
 }
 
+GATE_MEANINGS = {
+    "answerable": "The query and one submission are enough to decide the criterion.",
+    "licensed": "The query asks for it, in words or by an implicit need.",
+    "surface": "It demands no set phrase, heading, count or layout that the query does not ask for.",
+    "agreement": "Judges come to the same verdicts. Split: the probability that they do not.",
+    "separates": "Some responses meet it and some do not, and better ones more often.",
+    "redundant": "No weightier criterion demands the same. Same: the probability that one does.",
+    "share": "Criteria that evolved from responses keep to their share of the points.",
+}
+"""What a criterion that passes a gate has to fulfil, with the figures of the gate."""
+
 # The figures that decide each gate: name, group and name of the setting with the threshold, and what passes.
 _THRESHOLDS = {
     "agreement": (("split", "agreement", "least_split", "<"),),

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from autorubric.core.criterion import name_criteria
@@ -128,6 +129,17 @@ class RewardRecord:
     def rollouts(self) -> tuple[str, str, int | None]:
         """Identifies the rollouts that a trainer compares: those of one query and rubric in one step."""
         return self.rubric, self.group, self.step
+
+
+def count_rewards(folder: Path) -> Counter[str | None]:
+    """The rewards in the ledger of a folder by why they failed; None for those that were given."""
+    from autorubric.llm.records.ledger_view import ledger_view
+
+    with ledger_view(folder) as view:
+        count = view.count_observations(REWARD)
+        found = Counter[str | None](record["failure"] for _, record in view.list_observations(REWARD))
+    damaged = count - found.total()  # of a run that goes on, the list may be longer
+    return found + Counter({"the record of the reward is damaged": damaged})  # without counts below 1
 
 
 _FIELDS = tuple(spec.name for spec in fields(RewardRecord))

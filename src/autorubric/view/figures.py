@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autorubric.errors import AutorubricError
 from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
 from autorubric.runs.cells import ABSTENTION, NO_VERDICT
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN, SKIPPED, read_notes
-from autorubric.view.index.tally import build_scaled_criterion
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.call_rows import CallRow
     from autorubric.view.index.dataset_lines import DatasetLines
+
+T = TypeVar("T")
 
 
 class Mean(NamedTuple):
@@ -45,6 +46,15 @@ def estimate_mean(
     return Mean(total / n if n else None, interval, n)._asdict() | ({"clusters": clusters} if split else {})
 
 
+def estimate_score(
+    connection: sqlite3.Connection, rows: str, score: str = "score", query: str = "query"
+) -> dict[str, Any]:
+    """The mean of scores; the index does not know the bounds of those that are not normalized."""
+    lowest, highest = connection.execute(f"SELECT min({score}), max({score}) {rows}").fetchone()
+    bounded = lowest is not None and lowest >= 0.0 and highest <= 1.0
+    return estimate_mean(connection, score, rows, query, bounded=bounded)
+
+
 def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
     """Counts of items by state, and their mean, lowest and highest score."""
     row = connection.execute(
@@ -53,9 +63,7 @@ def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
         (FAILED, FAILED | SKIPPED),
     ).fetchone()
     names = ("failed", "flagged", "disputed", "differs", "labelled", "done")
-    # The index does not know the bounds of scores that are not normalized.
-    bounded = row[7] is not None and row[7] >= 0.0 and row[8] <= 1.0
-    mean = estimate_mean(connection, "score", "FROM items WHERE score IS NOT NULL", bounded=bounded)
+    mean = estimate_score(connection, "FROM items WHERE score IS NOT NULL")
     return {
         "items": row[0],
         "scored": mean.pop("n"),
@@ -127,77 +135,6 @@ def count_judgments(connection: sqlite3.Connection, source: Source | None = None
         others = (dataset.read_item(index) for index in range(len(dataset)) if index not in begun)
         unasked += sum(len(dataset.list_criteria(record)) for record in others)
     return Judgments(int(made), int(failed), int(unasked))
-
-
-class AgreementFigures(NamedTuple):
-    """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
-
-    Attributes:
-        n: pairs of verdicts, without abstentions.
-        share: the share of pairs with the same verdict.
-        interval: the 95% Wilson interval of the share.
-        kappa: Cohen's κ, with quadratic weights for ordered options; None if there is only one category.
-        kappa_interval: its 95% interval; None if it is undefined.
-        abstained: pairs in which one or both abstained.
-        statistics: the registered statistics with a column in tables, by title; also of installed packages.
-    """
-
-    n: int
-    share: float | None
-    interval: tuple[float, float] | None
-    kappa: float | None
-    kappa_interval: tuple[float, float] | None
-    abstained: int
-    statistics: Mapping[str, float | None]
-
-
-def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> AgreementFigures:
-    """The agreement of two raters on a criterion.
-
-    Args:
-        counts: pairs of their verdicts, and how often each occurs.
-        scale: the options of the criterion, as the index holds them; empty for a binary one.
-
-    Raises:
-        InputError: a statistic of an installed package failed.
-
-    Example:
-        >>> found = measure_agreement([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
-        >>> found.n, found.share, round(found.kappa, 3), found.statistics["baseline"]
-        (100, 0.9, 0.8, 0.5)
-    """
-    import numpy as np
-
-    from autorubric.metrics.agreement_statistics import load_statistics, measure
-    from autorubric.metrics.intervals import wilson_interval
-    from autorubric.metrics.jackknife import Draws, kappa_interval
-    from autorubric.metrics.per_criterion import build_part
-    from autorubric.metrics.table import Column, Points
-
-    column = Column.from_criterion(build_scaled_criterion(scale), 0)
-    places = [(column.codes.get(a, -1), column.codes.get(b, -1)) for a, b, _ in counts]
-    codes, times = np.array(places, np.int64).reshape(-1, 2), np.array([n for _, _, n in counts], np.int64)
-    decided = (codes >= 0).all(axis=1)
-    codes, times, abstained = codes[decided], times[decided], int(times[~decided].sum())
-    if not len(codes):
-        return AgreementFigures(0, None, None, None, None, abstained, {})
-    truth, judged = np.repeat(codes, times, axis=0).T
-    nowhere = np.zeros_like(truth)
-    part = build_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
-    titles = {statistic.name: statistic.title for statistic in load_statistics() if statistic.title}
-    found = measure(part, [statistic for statistic in load_statistics() if statistic.name in titles])
-    size = len(column.categories)
-    tables = np.eye(size * size)[codes @ [size, 1]].reshape(-1, size, size)
-    ends, _ = kappa_interval(tables, column.agreement, Draws(seed=0), times.astype(float))
-    return AgreementFigures(
-        len(truth),
-        found["accuracy"],
-        as_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
-        found["kappa"],
-        as_ends(ends),
-        abstained,
-        {titles[name]: value for name, value in found.items()},
-    )
 
 
 def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
@@ -339,10 +276,7 @@ def read_costs(source: Source) -> dict[str, Any]:
     def add_up() -> list[dict[str, Any]]:
         return [_flatten_usage(totals.to_dict()) for totals in read_run_status(source.directory, {}).totals]
 
-    def read(folder: Path) -> list[dict[str, Any]]:
-        return source.cache_files("totals", sorted(folder.rglob("*[!m]")), add_up)  # readers change -shm
-
-    rows, problem = _read_ledger(source, read)
+    rows, problem = read_ledger(source, lambda _: add_up(), "totals")
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,
@@ -359,40 +293,28 @@ def _flatten_usage(total: dict[str, Any]) -> dict[str, Any]:
 
 def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
+    from autorubric.llm.recorded_exchanges import Exchange
     from autorubric.llm.records.ledger_view import ledger_view
 
     def read(folder: Path) -> list[dict[str, Any]]:
         with ledger_view(folder) as view:
-            return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"]
+            calls = (Exchange.from_call(call) for call in view.read_calls_about(item) if call.role == "judge")
+            return [asdict(call) for call in calls]
 
-    calls, problem = _read_ledger(source, read)
+    calls, problem = read_ledger(source, read)
     return {"calls": calls, "problem": problem}
 
 
-def _read_ledger(source: Source, read: Callable[[Path], list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], str]:
-    """What `read` finds in the ledger of a run, or nothing and the reason."""
+def read_ledger(source: Source, read: Callable[[Path], list[T]], name: str = "") -> tuple[list[T], str]:
+    """What `read` finds in a run's ledger, or nothing and the reason; kept by `name` until the ledger changes."""
     folder = source.ledger
     try:
-        return ([], "this run has no recorded calls") if folder is None else (read(folder), "")
+        if folder is None:
+            return [], "this run has no recorded calls"
+        if not name:
+            return read(folder), ""
+        return source.cache_files(
+            name, sorted(folder.rglob("*[!m]")), lambda: read(folder)
+        ), ""  # readers change -shm
     except (AutorubricError, sqlite3.Error) as error:
         return [], f"the ledger cannot be read: {error}"
-
-
-def _describe_call(call: CallRow) -> dict[str, Any]:
-    """A call as the page shows it: `reply` is None where there is none, `failure` says why it failed."""
-    failure, reply = call.failure, call.reply
-    usage = None if reply is None else reply.usage
-    return {
-        "model": call.model,
-        "draw": call.draw,
-        "reask": call.reask,
-        "status": "ok" if failure is None else failure.kind,
-        "prompt_tokens": None if usage is None else usage.prompt_tokens,
-        "completion_tokens": None if usage is None else usage.completion_tokens,
-        "cost": None if reply is None else reply.cost,
-        "latency": None if reply is None else reply.latency,
-        "at": call.at,
-        "reply": None if reply is None else reply.text,
-        "reasoning": None if reply is None else reply.reasoning,
-        "failure": None if failure is None else failure.message,
-    }

@@ -85,7 +85,7 @@ def _list_cells(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if name.endswith("interval"):
             yield from zip((f"{name}_low", f"{name}_high"), value or (None, None), strict=True)
-        elif isinstance(value, Mapping | list):
+        elif isinstance(value, Mapping | list | tuple):
             yield name, "; ".join(f"{key}: {value[key]}" if isinstance(value, Mapping) else str(key) for key in value)
         else:
             yield name, value

@@ -191,6 +191,11 @@ class Source:
         return next((path for name in RUBRIC_FILES if (path := self.directory / name).is_file()), None)
 
     @property
+    def has_versions(self) -> bool:
+        """Whether rubrics may have evolved."""
+        return (self.directory / "rubric_versions.jsonl").is_file()
+
+    @property
     def has_items(self) -> bool:
         """Whether submissions were graded."""
         return self.items.is_file() or (self.directory / DATASET_FILE).is_file()

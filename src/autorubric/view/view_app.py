@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -26,30 +26,23 @@ from autorubric.view.rendering import FORMATS, KINDS, digest_asset, read_asset, 
 from autorubric.view.sources import Source
 
 
-class Tab(NamedTuple):
-    """A link of the navigation: its words, and where it leads under the run."""
-
-    name: str
-    path: str
-
-
-def list_tabs(source: Source, runs: int) -> list[Tab]:
-    """The pages of a run that have something to show."""
-    graded, rubrics = source.has_items, source.rubrics is not None
+def list_tabs(source: Source, runs: int) -> list[tuple[str, str]]:
+    """The pages of a run that have something to show: the words of their links, and their paths under the run."""
+    graded = source.has_items
     shown = [
-        (True, Tab("Summary", "/")),
-        (graded, Tab("Items", "/items")),
-        (rubrics, Tab("Rubrics", "/rubrics")),
-        ((source.directory / "rubric_versions.jsonl").is_file(), Tab("Versions", "/versions")),
-        (graded, Tab("Criteria", "/criteria")),
-        (graded, Tab("Agreement", "/agreement")),
-        (graded and runs > 1, Tab("Compare", "/compare")),
-        (source.kind == "service", Tab("Drift", "/drift")),
-        ((source.directory / "selection.json").is_file(), Tab("Best of k", "/best-of-k")),
-        (graded, Tab("Label", "/label")),
-        (source.kind in ("evaluation", "synthesis"), Tab("Live", "/live")),
+        (True, "Summary", "/"),
+        (graded, "Items", "/items"),
+        (source.rubrics is not None, "Rubrics", "/rubrics"),
+        (source.has_versions, "Versions", "/versions"),
+        (graded, "Criteria", "/criteria"),
+        (graded, "Agreement", "/agreement"),
+        (graded and runs > 1, "Compare", "/compare"),
+        (source.kind == "service", "Drift", "/drift"),
+        ((source.directory / "selection.json").is_file(), "Best of k", "/best-of-k"),
+        (graded, "Label", "/label"),
+        (source.kind in ("evaluation", "synthesis"), "Live", "/live"),
     ]
-    return [tab for wanted, tab in shown if wanted]
+    return [(name, path) for is_shown, name, path in shown if is_shown]
 
 
 _LOG = logging.getLogger("autorubric.view")
@@ -115,7 +108,7 @@ def make_app(view: View, token: str | None) -> App:
     routes = [
         Route("/", partial(_send_runs, view), methods=["GET"]),
         Route("/static/{name}", _send_asset, methods=["GET"]),
-        page("/", "runs_page.build_summary_page"),
+        page("/", "runs_page.build_summary_page", slow=True),
         page("/items", "items_page.build_items_page", slow=True),
         page("/items/{item:int}", "item_page.build_item_page"),
         page("/items/{item:int}/calls", "item_page.build_calls_page", slow=True),

@@ -231,6 +231,17 @@ def read_log(path: Path) -> VersionLog:
     return reader
 
 
+def count_changes(lineages: Iterable[Lineage]) -> dict[str, int]:
+    """The number of rubrics, of those that `changed`, and of criteria by what was done with them in all changes."""
+    found = list(lineages)
+    changes = [change for lineage in found for change in lineage.changes]
+    counts = {
+        what: sum(len(change.get(what, ())) for change in changes)
+        for what in ("split", "added", "returned", "retired", "rejected")
+    }
+    return {"rubrics": len(found), "changed": sum(lineage.newest.number > 0 for lineage in found), **counts}
+
+
 _CHECKSUM = b',"crc32":'
 """Ends each line, with the CRC-32 of all lines so far, which detects changed, missing and moved lines."""
 

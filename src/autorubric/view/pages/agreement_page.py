@@ -96,9 +96,10 @@ def _read_criteria(connection: sqlite3.Connection, query: PageQuery) -> tuple[li
 def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     """The agreement on a criterion: of the verdict with the label, and of the judges with one another."""
     from autorubric.metrics.intervals import wilson_interval
+    from autorubric.metrics.per_criterion import measure_pairs
 
     pairs = figures.read_pairs(connection, row["criterion"])
-    label = figures.measure_agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
+    label = measure_pairs(build_scaled_criterion(row["scale"]), pairs.get((HUMAN, FINAL), []))
     judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [(hits, n) for hits, n in judges if n]
     return {
@@ -225,9 +226,11 @@ def _apply_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str,
 
 def _compare_pair(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
     """The agreement of two raters on a criterion, with the matrix of their verdicts: rows are the first rater's."""
+    from autorubric.metrics.per_criterion import measure_pairs
+
     words = _sort_verdicts({word for a, b, _ in counts for word in (a, b)}, scale)
     cells = {(a, b): n for a, b, n in counts}
-    found = figures.measure_agreement(counts, scale)._asdict()
+    found = measure_pairs(build_scaled_criterion(scale), counts)._asdict()
     del found["statistics"]
     return {
         "one": figures.name_rater(one),

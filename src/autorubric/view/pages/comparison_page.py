@@ -38,24 +38,27 @@ def build_comparison_page(
     with source.reading() as connection, other.reading():
         connection.execute("ATTACH DATABASE ? AS other", (f"{(other.place / FILE_NAME).resolve().as_uri()}?mode=ro",))
         common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
+        means = [figures.estimate_score(connection, _SCORED, f"{run}.score", "one.query") for run in ("one", "two")]
         difference = figures.estimate_mean(connection, "(two.score - one.score)", _SCORED, "one.query")
         rows, after = _compare_items(connection, query)
         criteria = source.name_apart(connection, _compare_criteria(connection)) if common else []
         points = connection.execute(
             f"SELECT one.score, two.score, one.id {_SCORED} ORDER BY item LIMIT {drawn}"
         ).fetchall()
-        own, state = source.cache(connection, "scores", figures.read_scores), read_index_state(connection)
+        counts = [
+            connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("items", "other.items")
+        ]
+        state = read_index_state(connection)
     with other.reading() as connection:
-        theirs = other.cache(connection, "scores", figures.read_scores)
         state = min(state, read_index_state(connection), key=lambda found: found["share"])
     data = {
         "other": other.number,
         "names": [source.name, other.name],
         "choices": [{"number": run.number, "name": run.name} for run in candidates],
         "common": common,
-        "counts": [own["items"], theirs["items"]],
-        "means": [own["mean"], theirs["mean"]],
-        "intervals": [own["interval"], theirs["interval"]],
+        "counts": counts,
+        "means": [mean["value"] for mean in means],
+        "intervals": [mean["interval"] for mean in means],
         "difference": difference,
         "items": rows,
         "next": after,

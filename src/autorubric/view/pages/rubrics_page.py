@@ -24,7 +24,7 @@ def build_rubrics_page(source: Source, query: PageQuery) -> Page:
 
 def build_rubric_page(source: Source, query: PageQuery, rubric: int) -> Page:
     """One rubric: the lineage of each criterion, and the verdicts on the responses."""
-    from autorubric.synthesis.lineage import build_verdict_table, list_dropped, trace_criteria
+    from autorubric.synthesis.lineage import GATE_MEANINGS, build_verdict_table, list_dropped, trace_criteria
     from autorubric.synthesis.stages import STEP_FILES
     from autorubric.synthesis.steps import find_same
 
@@ -35,6 +35,7 @@ def build_rubric_page(source: Source, query: PageQuery, rubric: int) -> Page:
     step: dict[str, Any] = next(filter(None, rows), {})
     asked = _read_question(row)
     found = trace_criteria(row, step, source.manifest)
+    decided = {gate["gate"] for criterion in found for gate in criterion["gates"]}
     start, following = query.read_part("criteria", len(found))
     data = {
         "rubric": rubric,
@@ -45,6 +46,7 @@ def build_rubric_page(source: Source, query: PageQuery, rubric: int) -> Page:
         "criteria": found[start:following],
         "criteria_count": len(found),
         "criteria_next": following,
+        "gates": {gate: words for gate, words in GATE_MEANINGS.items() if gate in decided},
         "dropped": list_dropped(row, step),
         "verdicts": build_verdict_table(row, step),
         "responses": [_describe_response(response, step) for response in row.get("responses") or ()],
@@ -94,13 +96,12 @@ def build_versions_page(source: Source, query: PageQuery) -> Page:
     """The versions of `evolve` or `serve --evolve`, 50 queries a page."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
-    path = source.directory / VERSIONS_FILE
-    if not path.is_file():
+    if not source.has_versions:
         raise PageRefusal(404, f"{source.name} has no {VERSIONS_FILE}", "Pass a run of evolve or of serve --evolve.")
     try:
-        lineages = list(read_log(path).lineages.values())
+        lineages = list(read_log(source.directory / VERSIONS_FILE).lineages.values())
     except InputError as error:
-        raise PageRefusal(500, str(error)) from None
+        raise PageRefusal(422, str(error)) from None
     start, following = query.read_part("after", len(lineages))
     shown = [_describe_lineage(number, lineage) for number, lineage in enumerate(lineages)][start:following]
     rows = [

@@ -15,6 +15,9 @@ MOST_CHARTED = 25
 MOST_COUNTED = 1_000
 """Rubrics that a summary counts."""
 
+_COUNTED = ("synthesis", "selection", "evolution")
+"""Kinds of runs whose manifest counts their rows."""
+
 _FIGURES = ("items", "mean", "interval", "failed", "differs")
 
 
@@ -29,7 +32,7 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= dict.fromkeys(_FIGURES) | {"share": 1.0}
-    if source.kind in ("synthesis", "selection"):
+    if source.kind in _COUNTED:
         counts = source.manifest.get("counts") or {}
         row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
     if hidden or source.is_gone or not source.has_items:
@@ -65,9 +68,11 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
     }
     criteria: list[dict[str, Any]] = []
     charts: dict[str, str] = {}
+    data |= _count_changes(source) if source.has_versions else {}
+    data |= _count_rewards(source) if source.kind == "service" else {}
     if source.has_items:
         criteria, charts = _add_scores(source, data, query.rows)
-    elif source.kind in ("synthesis", "selection"):
+    elif source.kind in _COUNTED:
         data["rows"], data["failures"], data["error"] = _read_progress(source)
         if source.rubrics is not None:
             lines = source.open_rubrics()
@@ -135,6 +140,34 @@ def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], di
         "rejected": total.rejected,
         "gates": [{"gate": gate, **decisions} for gate, decisions in total.gates.items()],
     }, draw_plots(facts)
+
+
+def _count_rewards(source: Source) -> dict[str, Any]:
+    """How many rewards a service gave and how many failed, and why; empty if the costs say that this is unknown."""
+    from autorubric.errors import pluralize
+    from autorubric.training.observations import count_rewards
+
+    found, problem = figures.read_ledger(source, lambda folder: [*count_rewards(folder).items()], "rewards")
+    given = dict(found).get(None, 0)
+    failures = [
+        {"kind": kind, "count": n, "items": [], "sentence": f"{pluralize(n, 'reward')} failed: {kind}"}
+        for kind, n in found
+        if kind is not None
+    ]
+    counts = {"given": given, "failed": sum(n for _, n in found) - given}
+    return {} if problem else {"rewards": counts, "failures": failures}
+
+
+def _count_changes(source: Source) -> dict[str, Any]:
+    """The rubrics that evolved, and the changes of their criteria; or what is wrong with the file of the versions."""
+    from autorubric.training.evolution.versions import VERSIONS_FILE, count_changes, read_log
+
+    path = source.directory / VERSIONS_FILE
+    try:
+        found = source.cache_files("changes", [path], lambda: count_changes(read_log(path).lineages.values()))
+    except InputError as error:
+        return {"damage": str(error)}
+    return {"evolution": found}
 
 
 def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:

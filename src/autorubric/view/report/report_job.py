@@ -30,7 +30,7 @@ from autorubric.view.report.markdown_report import render_markdown
 _ITEMS = re.compile(r"all|worst:(\d{1,9})")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_LAYOUT = 1  # of the numbers in a report
+_LAYOUT = 2  # of the numbers in a report
 _TEXTS: Mapping[str, Callable[[str, str], Iterable[verification.Mismatch]]] = {
     "html": verification.compare_texts,
     "md": verification.compare_lines,

@@ -1,5 +1,5 @@
 // Keys, labelling and live figures. Other pages work without it.
-const KEEP = "autorubric-single-keys";
+const KEEP = "autorubric-single-keys", DRAFTS = "autorubric-drafts";
 const $ = (selector) => document.querySelector(selector);
 const helpBox = $("#help");
 const toggle = $("#single-keys");
@@ -83,7 +83,8 @@ if (panel) {
   const part = (name) => panel.querySelector(`[data-part="${name}"]`);
   const note = $("#note");
   const seen = [];
-  let at = -1, busy = false, keys = new Map(), quote, since;
+  let at = -1, busy = false, keys = new Map(), quote, since, drafts = {};
+  try { drafts = JSON.parse(sessionStorage.getItem(DRAFTS)) ?? {}; } catch { /* for this page only */ }
 
   // One request at a time: a key that is pressed meanwhile must not label a pair that nobody has seen.
   async function send(action, more = {}) {
@@ -120,8 +121,9 @@ if (panel) {
     for (const name of ["criterion", "requirement", "query", "submission", "reference"]) part(name).textContent = task[name];
     part("has-reference").hidden = !task.reference;
     part("weight").textContent = `weight ${task.weight}${task.weight < 0 ? ", a pitfall: meeting it costs points" : ""}, item ${task.item}`;
-    setQuote(task.quote ?? "");
-    note.value = task.note ?? "";
+    const draft = drafts[nameDraft()];
+    note.value = draft?.note ?? "";
+    setQuote(draft?.quote ?? "");
     const binary = task.choices.includes("CANNOT_ASSESS") && task.choices.includes("MET");
     keys = new Map(task.choices.map((choice, number) => [binary ? `${number + 1}` : LETTERS[number], choice]));
     part("choices").replaceChildren(...task.choices.map((choice, number) => {
@@ -142,16 +144,28 @@ if (panel) {
     part("quote").textContent = words && `Quote: “${words}”`;
   }
 
+  // By what the pair says: after a restart, its numbers may be those of another one.
+  function nameDraft() {
+    const { item, criterion, requirement } = seen[at];
+    return JSON.stringify([document.title, panel.dataset.annotator, item, criterion, requirement]);
+  }
+
+  // Notes and quotes outlive the page, also where the server does not answer.
+  function keepDraft() {
+    drafts[nameDraft()] = { note: note.value, quote };
+    try { sessionStorage.setItem(DRAFTS, JSON.stringify(drafts)); } catch { /* for this page only */ }
+  }
+
   function body() {
     const { index, place } = seen[at];
     return { index, place, note: note.value, seconds: (performance.now() - since) / 1000 };
   }
 
   async function label(verdict) {
-    const [task, open, said] = [seen[at], seen.at(-1), { note: note.value, quote, verdict }];
-    const found = await send("label", { ...body(), ...said });
+    const [task, open] = [seen[at], seen.at(-1)];
+    const found = await send("label", { ...body(), quote, verdict });
     if (!found) return;
-    Object.assign(task, said); // going back shows it
+    task.verdict = verdict; // going back shows it
     // After an earlier pair was labelled again, show the open one.
     if (task !== open && open.index === found.task?.index && open.place === found.task.place) seen.splice(-2, 1), show(seen.length - 1);
   }
@@ -162,17 +176,18 @@ if (panel) {
     q: () => {
       const chosen = getSelection();
       const words = chosen.toString().trim();
-      if (words && part("submission").contains(chosen.anchorNode)) setQuote(words.slice(0, 20000));
+      if (words && part("submission").contains(chosen.anchorNode)) setQuote(words.slice(0, 20000)), keepDraft();
       else problem("Select words of the submission first.");
     },
+    h: () => show(at - 1),
+    l: () => show(at + 1),
+    n: () => note.focus(),
   };
   for (const [key, run] of Object.entries(acts)) {
     onKey(key, run);
-    panel.querySelector(`[data-do=${key}]`).addEventListener("click", run);
+    panel.querySelector(`[data-do=${key}]`)?.addEventListener("click", run);
   }
-  onKey("h", () => show(at - 1));
-  onKey("l", () => show(at + 1));
-  onKey("n", () => note.focus());
+  note.addEventListener("input", keepDraft);
   note.addEventListener("keydown", (event) => { if (event.key === "Escape") note.blur(); });
   document.addEventListener("keydown", (event) => {
     const choice = keys.get(event.key);
