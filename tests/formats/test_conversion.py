@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import autorubric
+from autorubric import Rubric
 from autorubric.cli.app import run
 from autorubric.errors import InputError, MissingFileError
 from autorubric.formats import Options, convert, read_records
@@ -88,6 +89,27 @@ def test_the_file_that_is_read_is_never_written(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "final.jsonl", GOOD)
     with pytest.raises(InputError, match="also the input file"):
         convert(source, source, "rar", Options(force=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rubric.md", "## Style\n\n- **Tone** [5]: Is kind\n- Is rude (-2 points)\n"),
+        ("rubric.csv", "Section,Name,Criterion,Points\nStyle,Tone,Is kind,5\nStyle,,Is rude,-2\n"),
+        ("rubric.jsonl", '{"title": "Tone", "description": "Is kind", "points": 5, "section": "Style"}\n'
+                         '{"description": "Is rude", "points": -2, "section": "Style"}\n'),
+        ("canvas.json", json.dumps({"title": "Essay", "data": [
+            {"title": "Tone", "description": "Is kind", "points": 5, "section": "Style"},
+            {"description": "Is rude", "points": -2, "section": "Style"}]})),
+    ],
+)  # fmt: skip
+def test_a_file_of_criteria_is_one_rubric_everywhere(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = convert(tmp_path / name, tmp_path / "out.json", "llmdc")
+    wanted = [("Tone", "Is kind", 5.0, "Style"), (None, "Is rude", -2.0, "Style")]
+    for path in (tmp_path / name, tmp_path / "out.json"):
+        found = [(c.name, c.requirement, c.weight, c.section) for c in Rubric.from_file(path)]
+        assert (done.records, done.criteria, found) == (1, 2, wanted), path
 
 
 def test_strict_writes_nothing_where_anything_would_be_lost(tmp_path: Path) -> None:

@@ -248,8 +248,16 @@ def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{key: cell for key, cell in zip(data, row, strict=True) if cell is not None} for row in cells]
 
 
-def read_rubric_file(path: str | Path) -> Any:
+BY_PATH = (".md", *ROW_ENDINGS)
+"""Extensions of files of criteria that are read by path only."""
+
+
+def read_rubric_file(path: str | Path, *, what: str = "Rubric file") -> Any:
     r"""The value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+
+    Args:
+        path: the input.
+        what: the noun for the message about a missing file.
 
     Raises:
         InputError: it cannot be read.
@@ -261,7 +269,7 @@ def read_rubric_file(path: str | Path) -> Any:
         >>> read_rubric_file(path)
         [{'name': 'Tone', 'requirement': 'Is kind.'}]
     """
-    found = inspect_file(path, what="Rubric file")
+    found = inspect_file(path, what=what)
     if found.is_document:
         return found.read_document()
     problems: list[str] = []
@@ -311,7 +319,7 @@ def check_extension(name: str) -> str:
         '.yaml'
     """
     if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
-        known = f".yaml, .yml, .json; by path also {', '.join(ROW_ENDINGS)}"
+        known = f".yaml, .yml, .json; by path also {', '.join(BY_PATH)}"
         raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: {known}")
     return extension
 
