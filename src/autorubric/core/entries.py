@@ -17,7 +17,7 @@ from autorubric.files.json_values import as_weight, drop_nulls, is_finite
 from autorubric.files.strict_json import describe_parse_error
 from autorubric.files.text import decode, read_text
 from autorubric.rows import inspect_file
-from autorubric.rows.columns import fold_name, join_names
+from autorubric.rows.columns import ROLES, fold_name, join_names
 from autorubric.rows.kind import ROW_ENDINGS
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
@@ -78,6 +78,19 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
     ]
     found = zip((texts, weights, titles), keys, strict=True)
     return RubricParts(*(next(iter([*full, *others]), "") for full, others in found)), problems
+
+
+def is_criterion(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a criterion, not a query: it has a weight, and a text or a heading.
+
+    Example:
+        >>> [is_criterion({key: "Is kind.", "points": 2}) for key in ("criterion", "title", "question", "note")]
+        [True, True, False, False]
+    """
+    parts = find_parts(row)[0]
+    return bool(parts.weight and (parts.text or parts.name)) and set(map(fold_name, row)).isdisjoint(
+        ROLES["query"].names
+    )
 
 
 def _is_heading(one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autorubric.core.entries import find_parts, from_json_text
+from autorubric.core.entries import find_parts, from_json_text, is_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
@@ -20,7 +20,7 @@ from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import find_format, list_formats
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, join_names, name_input
-from autorubric.rows.columns import COLUMN_OPTION, ROLES, fold_column
+from autorubric.rows.columns import COLUMN_OPTION
 
 _MOST_PROBLEMS = 100
 
@@ -224,21 +224,13 @@ def _iter_parts(
     form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
-        if form is None and _is_criterion(row):
+        if form is None and is_criterion(row) and not any(one.matches(row) for one in list_formats().values()):
             yield find_format("llmdc"), name_input(path), _read_rubric(path)
             return
         form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
-
-
-def _is_criterion(row: Row) -> bool:
-    """Whether the rows of a file are the criteria of one rubric: a text or name with a weight, in no known format."""
-    parts = find_parts(row)[0]
-    is_weighted = bool((parts.text or parts.name) and parts.weight)
-    is_known = not set(map(fold_column, row)).isdisjoint(ROLES["query"].names)
-    return is_weighted and not is_known and not any(form.matches(row) for form in list_formats().values())
 
 
 def _read_rubric(path: str | Path) -> Record:
