@@ -23,7 +23,7 @@ _LOOSE = re.compile(
     r"(?:[.*_`]*\Z| ?[:–—-])"
 )
 """Points without brackets, such as "Is kind. **3 points**"."""
-_AT_END = re.compile(r"(?i)\d (?:points?|pts?|marks?|punkte?)[.*_`]*\Z")
+_AT_END = re.compile(r"(?i)(?<!least)(?<!most)(?<!than) \d+(?:[.,]\d+)? (?:points?|pts?|marks?|punkte?)[.*_`]*\Z")
 _EXPECTED = "expected a heading, or an item such as '- [5] Names the cause' or '- Names the cause (5 points)'"
 
 

@@ -270,7 +270,7 @@ def _serialize_rubric(rubric: Rubric) -> str:
 
 
 def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
-    return criterion.model_dump(mode="json", exclude={"tags"})
+    return criterion.model_dump(mode="json", exclude={"tags": True, "options": {"__all__": {"metadata"}}})
 
 
 def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
