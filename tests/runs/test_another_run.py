@@ -70,7 +70,7 @@ DATASETS: dict[str, tuple[Callable[[RubricDataset], RubricDataset], str]] = {
     ),
     "fewer items": (
         lambda d: replace(d, items=d.items[:2]),
-        "changed in 2 of 4 earlier items; item 2 is missing",
+        "has 2 of the 4 earlier items, item 2 is missing; pass the others too, perhaps with a higher --limit",
     ),
 }
 
