@@ -41,7 +41,8 @@ ENDINGS = tuple(_BY_ENDING)
 """Extensions of files that contain rows, in lower case."""
 ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", ".yaml", ".yml"))
 """`ENDINGS` without those of JSON and YAML documents."""
-_PACKED = (".gz", ".zst", ".zip")
+PACKED = (".gz", ".zst", ".zip")
+"""Extensions of compressed files."""
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
 _TEXTS = (".txt", ".md")
 _GOES_ON = ("{", "[", ",")
@@ -93,7 +94,7 @@ def find_ending(path: str | Path) -> str:
         ('.csv', '.jsonl', '')
     """
     plain = Path(path)
-    return (plain.with_suffix("") if plain.suffix.lower() in _PACKED else plain).suffix.lower()
+    return (plain.with_suffix("") if plain.suffix.lower() in PACKED else plain).suffix.lower()
 
 
 def _detect_json_kind(text: str, ending: Kind | None) -> Kind:
@@ -218,7 +219,8 @@ def _check_copies(path: str | Path, files: tuple[Path, ...]) -> None:
     """Refuse a split with a file in two forms, such as `final.jsonl` and `final.parquet`."""
     forms: dict[str, str] = {}
     for file in files:
-        stem = file.name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(find_ending(file))
+        name = file.stem if file.suffix.lower() in PACKED else file.name
+        stem = name.lower().removesuffix(find_ending(file))
         if (other := forms.setdefault(stem, file.name)) != file.name:
             raise InputError(f"{path}: it has {other} and {file.name}, which may be the same rows; name one of them")
 
