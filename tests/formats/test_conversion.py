@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 import autorubric
+from autorubric import Rubric
 from autorubric.cli.app import run
 from autorubric.errors import InputError, MissingFileError
 from autorubric.formats import Options, convert, read_records
+from autorubric.linting.rubric_sources import iter_rubrics
 
 GOOD = {"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "points": 5}]}
 
@@ -88,6 +90,28 @@ def test_the_file_that_is_read_is_never_written(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "final.jsonl", GOOD)
     with pytest.raises(InputError, match="also the input file"):
         convert(source, source, "rar", Options(force=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rubric.md", "## Style\n\n- **Tone** [5]: Is kind\n- Is rude (-2 points)\n"),
+        ("rubric.csv", "Name,Criterion,Points\nTone,Is kind,5\n,Is rude,-2\n"),
+        ("rubric.jsonl", '{"id": 1, "title": "Tone", "description": "Is kind", "points": 5}\n'
+                         '{"id": 2, "description": "Is rude", "points": -2}\n'),
+        ("canvas.json", json.dumps({"title": "Essay", "data": [
+            {"title": "Tone", "description": "Is kind", "points": 5},
+            {"description": "Is rude", "points": -2}]})),
+    ],
+)  # fmt: skip
+def test_a_file_of_criteria_is_one_rubric_everywhere(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = convert(tmp_path / name, tmp_path / "out.json", "llmdc")
+    wanted = [("Tone", "Is kind", 5.0), (None, "Is rude", -2.0)]
+    for path in (tmp_path / name, tmp_path / "out.json"):
+        found = [(c.name, c.requirement, c.weight) for c in Rubric.from_file(path)]
+        assert (done.records, done.criteria, found) == (1, 2, wanted), path
+        assert len(next(iter_rubrics(path, [])).criteria) == 2, path
 
 
 def test_strict_writes_nothing_where_anything_would_be_lost(tmp_path: Path) -> None:

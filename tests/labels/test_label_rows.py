@@ -419,6 +419,17 @@ def test_ids_criteria_and_options_match_in_both_spellings_of_an_accent(tmp_path:
         assert marks(read(path, dataset)) == {("e\u0301te\u0301.txt", "Clarté", "小王"): "Élevée"}
 
 
+def test_points_of_a_rubric_are_labels_of_its_options() -> None:
+    levels = [{"points": 6, "description": "Full"}, {"points": 3, "description": "Part"}, {"points": 0, "text": "2"}]
+    scored = [{"score": 6, "description": "Full"}, {"score": 3, "description": "Part"}]
+    thesis, style = Rubric.from_dict(
+        [{"criterion": "Thesis", "ratings": levels}, {"criterion": "B", "levels": scored}]
+    )
+    words = ("6", "3.0", "0", "2", "5", "Part")
+    assert [match_label(thesis, word) for word in words] == ["Full", "Part", "2", "2", None, "Part"]
+    assert [match_label(style, word) for word in ("6", "Full")] == [None, "Full"]
+
+
 def test_names_and_options_may_differ_in_nothing_but_an_accent() -> None:
     tone = Criterion(requirement="Ton?", options=[{"label": "ma", "value": 0.0}, {"label": "má", "value": 1.0}])
     words = ("ma", "má", "MÁ", "mà")

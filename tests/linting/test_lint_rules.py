@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from autorubric import Criterion, Rubric
 from autorubric.linting import chosen_rules, lint_rubric
 from autorubric.linting.criterion_words import Phrasing, detect_language
@@ -244,6 +247,21 @@ def test_a_pitfall_is_no_near_duplicate_of_a_virtue() -> None:
         broken("near-duplicate", ask("Names the dose of the drug.", 5), ask("Mentions the dose of the drug.", -5))
         == []
     )
+
+
+_WORDS = st.sampled_from(["gravity", "tides", "ocean", "moon", "left", "right", "not", "5", "7", "slate", "basalt"])
+_TEXTS = st.lists(st.lists(_WORDS, min_size=1, max_size=14).map(" ".join), min_size=2, max_size=12)
+
+
+@given(_TEXTS, st.lists(st.sampled_from([5, -5]), min_size=12, max_size=12))
+def test_near_duplicates_in_a_rubric_are_those_of_its_pairs(texts: list[str], weights: list[int]) -> None:
+    entries = [ask(text, weight) for text, weight in zip(texts, weights, strict=False)]
+    pairs = {
+        later + 1
+        for later in range(len(entries))
+        if any(broken("near-duplicate", entries[earlier], entries[later]) for earlier in range(later))
+    }
+    assert broken("near-duplicate", *entries) == sorted(pairs)
 
 
 def test_the_same_words_are_a_duplicate_and_not_a_near_one() -> None:

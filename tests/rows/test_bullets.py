@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, Note
 from autorubric.jobs.submissions import read_rubric
 
 
@@ -70,3 +70,15 @@ def test_points_that_would_be_lost_are_refused(tmp_path: Path, text: str, told: 
     with pytest.raises(InputError) as caught:
         read_rubric(tmp_path / "rubric.md")
     assert told in str(caught.value)
+
+
+def test_points_without_brackets_are_text_with_one_note(tmp_path: Path) -> None:
+    (tmp_path / "r.md").write_text("- Names A 3 points\n- Names B 2 pts.\n- Names 3 causes\n")
+    with pytest.warns(Note, match=r"r.md:1: the points at the end of 'Names A 3 points' .* \(and 1 more\)") as notes:
+        rubric = read_rubric(tmp_path / "r.md")
+    assert [(criterion.requirement, criterion.weight) for criterion in rubric] == [
+        ("Names A 3 points", 10),
+        ("Names B 2 pts.", 10),
+        ("Names 3 causes", 10),
+    ]
+    assert len(notes) == 1

@@ -12,7 +12,7 @@ import pytest
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
 from autorubric.rows.columns import RowReader
-from autorubric.rows.reading import parse_nested
+from autorubric.rows.delimited import parse_nested
 from autorubric.rows.record import Record, dump_question, is_blank
 from tests.offenders import each
 

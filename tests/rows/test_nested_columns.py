@@ -389,7 +389,8 @@ def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
     seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
     unseen = "context retrieved_contexts retrievalContext Chat-History conversation_history system system_message "
     unseen += "system_instruction developer_message background source_text article document passages gold "
-    unseen += "gold_answer golden_response target correct_answer ideal expected_output solution reference_text"
+    unseen += "gold_answer desired_answer golden_response target correct_answer ideal expected_output solution "
+    unseen += "reference_text"
     with offenders() as case:
         for name in (*seen, *unseen.split()):
             with case(name):

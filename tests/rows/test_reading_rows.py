@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -56,6 +59,33 @@ def parquet() -> bytes:
     return sink.getvalue()
 
 
+def workbook(sheets: dict[str, Sequence[Sequence[object]]], merged: str = "") -> bytes:
+    book = openpyxl.Workbook()
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+        if merged:
+            sheet.merge_cells(merged)
+    book.remove(book.worksheets[0])
+    sink = io.BytesIO()
+    book.save(sink)
+    return sink.getvalue()
+
+
+def archive(*names: str) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in names:
+            packed.writestr(name, delimited(","))
+    return sink.getvalue()
+
+
+def damaged(data: bytes) -> bytes:
+    half = len(data) // 2
+    return data[: half - 200] + bytes(400) + data[half + 200 :]
+
+
 LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
 KINDS: dict[str, bytes] = {
     "commas": delimited(",").encode(),
@@ -73,6 +103,8 @@ KINDS: dict[str, bytes] = {
     "Parquet": parquet(),
     "Arrow stream": arrow(pa.ipc.new_stream),
     "Feather": arrow(pa.ipc.new_file),
+    "Excel": workbook({"Empty": [], "Rows": [["id", "question"], *([*row.values()] for row in ROWS), [None, " "]]}),
+    "zip of CSV": archive("rows/", "rows/train.csv", "__MACOSX/rows/._train.csv"),
     "gzip of CSV": gzip.compress(delimited(",").encode()),
     "gzip of JSON": gzip.compress(json.dumps(ROWS).encode()),
     "zstd of JSON Lines": zstd(LINES),
@@ -116,8 +148,26 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
         (b'id,messages\n1,"[{""role"": "\n', ["a.csv:2: 'messages' is not valid JSON"]),
         (gzip.compress(b"id,text\n1,a\n", mtime=0)[:-6], ["a.csv", "damaged or cut off"]),
         (zstd(b"id,text\n" + random.Random(0).randbytes(500).hex().encode())[:-6], ["a.csv", "damaged or cut off"]),
-        (gzip.compress(parquet(), mtime=0), ["a.csv: is a Parquet file inside gzip or zstd; decompress it first"]),
-        (b"PK\x03\x04 and so on", ["an Excel workbook"]),
+        (
+            gzip.compress(parquet(), mtime=0),
+            ["a.csv: is a Parquet file inside gzip, zstd or zip; decompress"],
+        ),
+        (b"PK\x03\x04 and so on", ["a.csv: the zip archive cannot be read"]),
+        (archive("a.csv", "b.csv"), ["a.csv: the zip archive has 2 files; unpack it"]),
+        (archive("[Content_Types].xml", "word/document.xml"), ["a document of an office program; save it as CSV"]),
+        (archive("rows.csv")[:-60] + bytes(60), ["a.csv: the zip archive cannot be read"]),
+        (archive("rows.csv").replace(archive("rows.csv")[50:60], bytes(10)), ["a.csv", "damaged or cut off"]),
+        (b"\xd0\xcf\x11\xe0", ["an old or encrypted Excel or Word file; save it as .xlsx or CSV"]),
+        (workbook({"One": [["id"], [1]], "Two": [[], ["x"]]}), ["the sheets 'One', 'Two' have data; save the one"]),
+        (workbook({"A": [["id", "q"], [1, "a"], [None, 2]]}, "A2:A3"), ["merged cells (A2:A3); unmerge them"]),
+        (workbook({"A": [["id", "q"], [1, "=1+1"]]}), ["formulas without a stored value (B2); open the file"]),
+        (
+            workbook({"A": [["id"], ["#N/A"], [1, "a"]]}),
+            ["a.csv:2: cell A2 is #N/A", "a.csv:3: cell B3 is to the right"],
+        ),
+        (workbook({"A": [["id", "id"], [1, 2]]}), ["a.csv:1: the header has 'id' more than once"]),
+        (workbook({"A": []}), ["a.csv: the file is empty"]),
+        (damaged(workbook({"A": [["id"], [1]]})), ["a.csv: cannot be read as an Excel workbook"]),
         ("id,text\n1,a\n".encode("utf-32"), ["UTF-32"]),
         (b"\xff\xfei", ["not valid UTF-16"]),
     ],
@@ -131,6 +181,35 @@ def test_what_is_wrong_with_a_table_is_named_with_its_line(tmp_path: Path, conte
         problems += error.problems
     for part in says:
         assert any(part in problem for problem in problems), problems
+
+
+def test_cells_of_excel_become_the_texts_of_a_csv_file(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(
+        workbook(
+            {
+                "A": [
+                    [],
+                    ["id", "n", "half", "day", "time", "ok", "text", "rubric"],
+                    [7, 1.0, 0.5, datetime(2024, 1, 2), datetime(2024, 1, 2, 3), True, "007_x000D_", '["Is kind."]'],
+                    [8],
+                ]
+            }
+        )
+    )
+    values = ["7", "1", "0.5", "2024-01-02", "2024-01-02T03:00:00", "TRUE", "007\r", ["Is kind."]]
+    names = ["id", "n", "half", "day", "time", "ok", "text", "rubric"]
+    blank = {**dict.fromkeys(names, ""), "id": "8", "rubric": None}
+    found = [(record.number, record.fields) for record in read_rows(tmp_path / "a.xlsx", [])]
+    assert found == [(3, dict(zip(names, values, strict=True))), (4, blank)]
+
+
+def test_an_empty_text_is_the_stored_value_of_a_formula(tmp_path: Path) -> None:
+    plain = workbook({"A": [["id", "note"], [1, '=""']]})
+    with zipfile.ZipFile(io.BytesIO(plain)) as source, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            target.writestr(name, data.replace(b'<c r="B2">', b'<c r="B2" t="str">'))
+    assert [record.fields for record in read_rows(tmp_path / "a.xlsx", [])] == [{"id": "1", "note": ""}]
 
 
 def test_only_columns_of_lists_and_conversations_are_read_as_json(tmp_path: Path) -> None:

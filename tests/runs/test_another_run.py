@@ -15,6 +15,7 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, EvalResult, InputError, JudgeSpec, LLMConfig, Rubric, RubricDataset
 from autorubric import evaluate as evaluate_run
+from autorubric.core.criterion import CriterionOption
 from autorubric.llm.records import lock
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.another_run import RUN_FILES, merge_shards, move_run_away, refuse_another_run
@@ -69,7 +70,7 @@ DATASETS: dict[str, tuple[Callable[[RubricDataset], RubricDataset], str]] = {
     ),
     "fewer items": (
         lambda d: replace(d, items=d.items[:2]),
-        "changed in 2 of 4 earlier items; item 2 is missing",
+        "has 2 of the 4 earlier items, item 2 is missing; pass the others too, perhaps with a higher --limit",
     ),
 }
 
@@ -233,12 +234,20 @@ def test_the_files_of_each_kind_of_run_are_those_that_it_writes() -> None:
     }
 
 
-def test_criteria_differ_by_what_is_judged_and_not_by_tags() -> None:
-    plain, tagged = Criterion(requirement="Is brief"), Criterion(requirement="Is brief", tags=["style"])
-    datasets = [RubricDataset("Why?", Rubric([criterion])) for criterion in (plain, tagged)]
-    for dataset in datasets:
+def test_criteria_differ_by_what_is_judged_and_not_by_tags_or_metadata_of_options() -> None:
+    def build(tags: list[str], metadata: dict[str, Any], best: float) -> RubricDataset:
+        options = [
+            CriterionOption(label="Full", value=best, metadata=metadata),
+            CriterionOption(label="None", value=0),
+        ]
+        scaled = Criterion(requirement="How?", options=options)
+        dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Is brief", tags=tags), scaled]))
         dataset.add_item("Yes.", "")
-    assert find_item_changes(*datasets) == []
+        return dataset
+
+    first = build([], {}, 1)
+    assert find_item_changes(first, build(["style"], {"points": 6}, 1)) == []
+    assert len(find_item_changes(first, build([], {}, 0.5))) == 1
 
 
 async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_can_be_stopped(

@@ -13,6 +13,7 @@ import signal
 import sys
 import tomllib
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec
@@ -168,7 +169,10 @@ def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
     full = ["--profile", "full", "--models", "builtin/offline"]
     rubric = folder / "rubric.json"
     rubric.write_text('[{"name": "Ice", "requirement": "Names ice.", "weight": 1}]', encoding="utf-8")
+    with zipfile.ZipFile(folder / "answers.xlsx", "w") as book:
+        book.writestr("xl/workbook.xml", "<workbook/>")
     return [
+        run(["lint", str(folder / "answers.xlsx")]),
         run(["grade", str(checked), *judge, *out]),
         run(["grade", str(checked), *judge, "--evidence", *out]),
         run(["synthesize", str(queries), *full, *out]),

@@ -66,8 +66,9 @@ def test_everything_imports_and_the_main_jobs_run(kind: str, tmp_path: Path) -> 
 
 
 def refuses_what_needs_an_extra(said: dict[str, Any], told: str, folder: Path) -> None:
-    assert said["refused"] == [2] * 6, told
+    assert said["refused"] == [2] * 7, told
     for words in (
+        "an Excel workbook needs openpyxl; run: pip install 'autorubric-hub[xlsx]'",
         "check 'KeywordChecker' needs regex; run: pip install 'autorubric-hub[checks]'",
         "evidence=True (--evidence) needs rapidfuzz; run: pip install 'autorubric-hub[evidence]'",
         "writing TOML needs tomli_w; run: pip install 'autorubric-hub[toml]'",

@@ -20,6 +20,8 @@ _LEVELS = re.compile(
 _LEVEL_TEXTS = ("label", "name", "title", "description", "definition", "text", "descriptor", "long_description")
 _LEVEL_NUMBERS = ("points", "score", "value", "level", "rating", "marks")
 _POINTS = ("points", "marks")
+POINTS = "points"
+"""The key in the metadata of an option for the points that its rubric gives it."""
 
 
 def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
@@ -85,7 +87,8 @@ def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
     Example:
         >>> levels = [{"points": 4, "description": "Clear"}, {"points": 1, "description": "Vague"}]
         >>> read_scale({"description": "Thesis", "ratings": levels})["options"]
-        [{'label': 'Clear', 'value': 1.0, 'metadata': {}}, {'label': 'Vague', 'value': 0.25, 'metadata': {}}]
+        [{'label': 'Clear', 'value': 1.0, 'metadata': {'points': 4.0}},
+         {'label': 'Vague', 'value': 0.25, 'metadata': {'points': 1.0}}]
         >>> read_scale({"criterion": "Tone", "levels": {"1": "Rude", "2": "Cool", "3": "Kind"}})["weight"]
         2.0
     """
@@ -143,4 +146,5 @@ def _read_level(level: Any) -> _Level | None:
     used = {names.get(name) for name in (*numbers, *_LEVEL_TEXTS)}
     text = ": ".join(dict.fromkeys(filter(None, texts)))
     rest = {key: value for key, value in level.items() if key not in used and value is not None}
-    return _Level(as_weight(level[names[numbers[0]]]) or 0.0, text, numbers[0] in _POINTS, rest)
+    number, is_points = as_weight(level[names[numbers[0]]]) or 0.0, numbers[0] in _POINTS
+    return _Level(number, text, is_points, {**rest, POINTS: number} if is_points else rest)

@@ -17,7 +17,7 @@ from autorubric.files.json_values import as_weight, drop_nulls, is_finite
 from autorubric.files.strict_json import describe_parse_error
 from autorubric.files.text import decode, read_text
 from autorubric.rows import inspect_file
-from autorubric.rows.columns import fold_name, join_names
+from autorubric.rows.columns import ROLES, fold_name, join_names
 from autorubric.rows.kind import ROW_ENDINGS
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
@@ -78,6 +78,19 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
     ]
     found = zip((texts, weights, titles), keys, strict=True)
     return RubricParts(*(next(iter([*full, *others]), "") for full, others in found)), problems
+
+
+def is_criterion(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a criterion, not a query: it has a weight, and a text or a heading.
+
+    Example:
+        >>> [is_criterion({key: "Is kind.", "points": 2}) for key in ("criterion", "title", "question", "note")]
+        [True, True, False, False]
+    """
+    parts = find_parts(row)[0]
+    return bool(parts.weight and (parts.text or parts.name)) and set(map(fold_name, row)).isdisjoint(
+        ROLES["query"].names
+    )
 
 
 def _is_heading(one: Any, other: Any) -> bool:
@@ -248,8 +261,16 @@ def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{key: cell for key, cell in zip(data, row, strict=True) if cell is not None} for row in cells]
 
 
-def read_rubric_file(path: str | Path) -> Any:
+BY_PATH = (".md", *ROW_ENDINGS)
+"""Extensions of files of criteria that are read by path only."""
+
+
+def read_rubric_file(path: str | Path, *, what: str = "Rubric file") -> Any:
     r"""The value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+
+    Args:
+        path: the input.
+        what: the noun for the message about a missing file.
 
     Raises:
         InputError: it cannot be read.
@@ -261,7 +282,7 @@ def read_rubric_file(path: str | Path) -> Any:
         >>> read_rubric_file(path)
         [{'name': 'Tone', 'requirement': 'Is kind.'}]
     """
-    found = inspect_file(path, what="Rubric file")
+    found = inspect_file(path, what=what)
     if found.is_document:
         return found.read_document()
     problems: list[str] = []
@@ -311,7 +332,7 @@ def check_extension(name: str) -> str:
         '.yaml'
     """
     if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
-        known = f".yaml, .yml, .json; by path also {', '.join(ROW_ENDINGS)}"
+        known = f".yaml, .yml, .json; by path also {', '.join(BY_PATH)}"
         raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: {known}")
     return extension
 

@@ -7,12 +7,12 @@ from typing import Any, Protocol, Self, overload
 
 from autorubric.core.criterion import Criterion, build_criterion_rows, format_rubric
 from autorubric.core.display import Displayed
-from autorubric.core.entries import check_extension, read_rubric_file, read_source
+from autorubric.core.entries import BY_PATH, check_extension, read_rubric_file, read_source
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import dump_criterion, read_criteria, unfold
 from autorubric.core.scoring import Cell, build_cell, score
 from autorubric.errors import InputError, pluralize, problems_at, warn
-from autorubric.rows.kind import ROW_ENDINGS, find_ending
+from autorubric.rows.kind import find_ending
 
 
 class Grader(Protocol):
@@ -195,7 +195,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_file(cls, source: str | Path | Any) -> Self:
-        """The rubric in a `.json`, `.yaml` or `.yml` file, or in a table or JSON Lines with a criterion per row.
+        """The rubric in a `.json`, `.yaml` or `.md` file, or in a table or JSON Lines with a criterion per row.
 
         Args:
             source: the path, or an open `.json`, `.yaml` or `.yml` file that has a name.
@@ -209,11 +209,13 @@ class Rubric(Displayed):
             Traceback (most recent call last):
             autorubric.errors.InputError: rubric.txt: Unsupported file format '.txt'. Supported formats: ...
         """
-        is_table = isinstance(source, str | Path) and find_ending(source) in ROW_ENDINGS
-        name, extension, text = (str(source), "", "") if is_table else read_source(source)
-        read = cls.from_json if extension == ".json" else cls.from_yaml
+        if isinstance(source, str | Path) and find_ending(source) in BY_PATH:
+            value = read_rubric_file(source, what="File")
+            with problems_at(f"{source}: "):
+                return cls.from_dict(value)
+        name, extension, text = read_source(source)
         with problems_at(f"{name}: "):
-            return cls.from_dict(read_rubric_file(source)) if is_table else read(text)
+            return (cls.from_json if extension == ".json" else cls.from_yaml)(text)
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
         """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.

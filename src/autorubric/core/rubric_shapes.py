@@ -28,6 +28,7 @@ from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
 from autorubric.rows.columns import ROLES, find_weight_columns, join_names
+from autorubric.rows.reading import unwrap_rows
 from autorubric.rows.record import HOLDERS, find_rubric, is_blank
 
 _KNOWN_HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}))
@@ -72,7 +73,8 @@ def unfold(data: Any) -> Unfolded:
         return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
-    return _unfold_mapping(data)
+    rows = unwrap_rows(data)
+    return _unfold_mapping(data) if rows is data else unfold(rows)
 
 
 def parse_rubric(text: str, where: str = "") -> Any:

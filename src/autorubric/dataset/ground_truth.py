@@ -5,6 +5,7 @@ from statistics import median_high, median_low, multimode
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.core.described_scores import POINTS
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, build_cell
@@ -153,7 +154,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     """The label that a word of a table stands for, or None.
 
     Words such as yes, true, 1 and accept mean that a binary criterion is met, and so does pass, unless the criterion
-    is a pitfall; a number means the option whose label is that number.
+    is a pitfall; a number means the option whose label is that number, or else the option with that many points.
 
     Args:
         criterion: what is labelled.
@@ -177,6 +178,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
         alike = next(filter(None, readings), [])
         if not alike and number is not None:
             alike = [own for own in labels if parse_number(own) == number]
+            alike = alike or [option.label for option in options if option.metadata.get(POINTS) == number]
         meant = alike[0] if len(alike) == 1 else None
     note = f"label {word!r} is read as {meant}"
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autorubric.core.entries import find_parts, from_json_text
+from autorubric.core.entries import find_parts, from_json_text, is_criterion
+from autorubric.core.rubric import Rubric
 from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import check_file
@@ -16,6 +17,7 @@ from autorubric.formats import format_registry
 from autorubric.formats.containers import check_container, iter_rows, row_writer
 from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
+from autorubric.formats.format_registry import find_format, list_formats
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION
@@ -105,7 +107,7 @@ def convert(
     """
     polarity = parse_polarity(options.polarity)
     if options.source is not None:
-        format_registry.find_format(options.source)
+        find_format(options.source)
     done = Conversion()
     records = _iter_audited(source, options, polarity, done)
     if target is None or polarity == "audit":
@@ -116,7 +118,7 @@ def convert(
         raise InputError(
             f"pass --to with the format of {target}; the formats are {', '.join(format_registry.list_format_names())}"
         )
-    form = format_registry.find_format(target_format)
+    form = find_format(target_format)
     check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
@@ -170,7 +172,7 @@ def write_records(
         >>> dict(write_records(path, "rubrichub", [record]).lost)
         {'criteria.name': 1}
     """
-    form = format_registry.find_format(target_format)
+    form = find_format(target_format)
     done = Conversion(target=form.name)
     with _sink(Path(path), form, done, carry=carry) as write:
         for record in records:
@@ -219,13 +221,21 @@ def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record separately; if no format is given, the first row decides."""
-    form = format_registry.find_format(source) if source is not None else format_registry.USUAL if columns else None
+    form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
+        if form is None and is_criterion(row) and not any(one.matches(row) for one in list_formats().values()):
+            yield find_format("llmdc"), name_input(path), _read_rubric(path)
+            return
         form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
+
+
+def _read_rubric(path: str | Path) -> Record:
+    rubric = Rubric.from_file(path)
+    return Record(tuple(rubric.rubric), guidelines=rubric.guidelines, metadata=rubric.metadata)
 
 
 def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowReader | None) -> Record | None:

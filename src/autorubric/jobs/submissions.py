@@ -31,6 +31,7 @@ from autorubric.files.atomic import check_inside
 from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
 from autorubric.rows.columns import SYNONYMS, fold_column
+from autorubric.rows.kind import PACKED
 from autorubric.rows.record import to_plain
 from autorubric.rows.stream import open_text
 
@@ -395,4 +396,4 @@ def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, 
 
 def _name_run(path: Path) -> str:
     """The name of a run on a file: the file's name without its suffix and that of compression."""
-    return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem
+    return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in PACKED else path.stem

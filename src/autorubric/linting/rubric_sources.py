@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import find_parts, read_table_criterion
+from autorubric.core.entries import is_criterion, read_table_criterion
 from autorubric.core.entry_kinds import has_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
@@ -92,9 +92,8 @@ def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
-    """Whether a row has the text of a criterion, or a heading and a weight; only the first texts count in JSON."""
-    parts = find_parts(row)[0]
-    if parts.name and parts.weight and not parts.text:
+    """Whether a row is a criterion; without a weight, only the first keys for the text count in JSON."""
+    if is_criterion(row):
         return True
     return any(fold_name(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 

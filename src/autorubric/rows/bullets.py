@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.files.json_values import as_weight
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
@@ -23,6 +23,7 @@ _LOOSE = re.compile(
     r"(?:[.*_`]*\Z| ?[:–—-])"
 )
 """Points without brackets, such as "Is kind. **3 points**"."""
+_AT_END = re.compile(r"(?i)(?<!least)(?<!most)(?<!than) \d+(?:[.,]\d+)? (?:points?|pts?|marks?|punkte?)[.*_`]*\Z")
 _EXPECTED = "expected a heading, or an item such as '- [5] Names the cause' or '- Names the cause (5 points)'"
 
 
@@ -66,6 +67,11 @@ def parse_list(text: str, name: str) -> list[dict[str, Any]]:
         )
     if problems:
         raise InputError(problems)
+    unread = [(number, text) for number, _, text in items if _AT_END.search(text)]
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if unread[1:] else ""
+        advice = "they are part of the text; to give points, write them in brackets, such as (3 points)"
+        warn(f"{name}:{unread[0][0]}: the points at the end of {unread[0][1]!r:.60} are not read{more}: {advice}")
     return criteria
 
 

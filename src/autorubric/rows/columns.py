@@ -356,7 +356,7 @@ _CONTEXT = re.compile(
 )
 _ANSWER = re.compile(
     r"(.*_)?(gold(en)?|targets?|references?)|expected|ideal|solution|(参考|标准)答案"
-    r"|(.*_)?(gold(en)?|ideal|expected|correct|best|reference)_(answer|response|output|solution|text)s?"
+    r"|(.*_)?(gold(en)?|ideal|expected|desired|correct|best|reference)_(answer|response|output|solution|text)s?"
 )
 
 

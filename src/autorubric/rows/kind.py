@@ -13,7 +13,7 @@ from autorubric.files.strict_json import parse_json
 from autorubric.files.text import read_text
 from autorubric.rows.bullets import has_items, is_list
 
-Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "list", "parquet", "arrow", "arrow stream"]
+Kind = Literal["csv", "xlsx", "jsonl", "json", "yaml", "toml", "list", "parquet", "arrow", "arrow stream"]
 
 HEAD = 64 * 1024
 """Bytes that are read to detect the kind."""
@@ -27,20 +27,22 @@ BINARY: dict[bytes, Kind] = {
 """Magic bytes of binary tables."""
 
 _FOREIGN = (
-    (b"PK\x03\x04", "a zip archive, an Excel workbook or a Word document; unpack it, or save it as CSV or text"),
+    (b"PK\x03\x04", "a zip archive or an Excel workbook inside another archive; unpack it first"),
+    (b"\xd0\xcf\x11\xe0", "an old or encrypted Excel or Word file; save it as .xlsx or CSV, without a password"),
     (b"BZh", "compressed with bzip2; decompress it first"),
     (b"\xfd7zXZ", "compressed with xz; decompress it first"),
     (b"FEA1", "a Feather file of version 1; write it again with a current pyarrow or pandas"),
 )
 _BY_ENDING: dict[str, Kind] = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".yaml": "yaml",
-    ".yml": "yaml", ".toml": "toml", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+    ".yml": "yaml", ".toml": "toml", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".xlsx": "xlsx",
 }  # fmt: skip
 ENDINGS = tuple(_BY_ENDING)
 """Extensions of files that contain rows, in lower case."""
 ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", ".yaml", ".yml"))
 """`ENDINGS` without those of JSON and YAML documents."""
-_PACKED = (".gz", ".zst")
+PACKED = (".gz", ".zst", ".zip")
+"""Extensions of compressed files."""
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
 _TEXTS = (".txt", ".md")
 _GOES_ON = ("{", "[", ",")
@@ -78,20 +80,21 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         return "list"
     if _is_table(text) or text[:4].lower() == "sep=":
         return "csv"
-    if ending in ("parquet", "arrow"):
-        raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
+    if ending in ("parquet", "arrow", "xlsx"):
+        kind = "an Excel workbook" if ending == "xlsx" else f"a {ending.capitalize()} file"
+        raise InputError(f"{name}: is not {kind}: it starts with other bytes")
     return ending or ("yaml" if _YAML.match(text) else _refuse_unknown(text, name))
 
 
 def find_ending(path: str | Path) -> str:
-    """The extension of a file name in lower case, without a final `.gz` or `.zst`.
+    """The extension of a file name in lower case, without a final `.gz`, `.zst` or `.zip`.
 
     Example:
         >>> find_ending("rows.CSV"), find_ending("rows.jsonl.gz"), find_ending("-")
         ('.csv', '.jsonl', '')
     """
     plain = Path(path)
-    return (plain.with_suffix("") if plain.suffix.lower() in _PACKED else plain).suffix.lower()
+    return (plain.with_suffix("") if plain.suffix.lower() in PACKED else plain).suffix.lower()
 
 
 def _detect_json_kind(text: str, ending: Kind | None) -> Kind:
@@ -147,9 +150,8 @@ def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
     alone = " without other text" if "\n|" in text else ""
     above = "; above a Markdown list of criteria, only headings are allowed" if has_items(text) else ""
-    raise InputError(
-        f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, JSON, JSON Lines, YAML, Parquet or Arrow{above}"
-    )
+    others = "JSON, JSON Lines, YAML, Excel, Parquet or Arrow"
+    raise InputError(f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, {others}{above}")
 
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
@@ -217,7 +219,8 @@ def _check_copies(path: str | Path, files: tuple[Path, ...]) -> None:
     """Refuse a split with a file in two forms, such as `final.jsonl` and `final.parquet`."""
     forms: dict[str, str] = {}
     for file in files:
-        stem = file.name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(find_ending(file))
+        name = file.stem if file.suffix.lower() in PACKED else file.name
+        stem = name.lower().removesuffix(find_ending(file))
         if (other := forms.setdefault(stem, file.name)) != file.name:
             raise InputError(f"{path}: it has {other} and {file.name}, which may be the same rows; name one of them")
 

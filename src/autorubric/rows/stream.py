@@ -7,6 +7,7 @@ import select
 import stat
 import tempfile
 import time
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,7 @@ STDIN = "-"
 _CHUNK = 64 * 1024
 _MOST_PIPED = 8 * 2**30
 _WRITER_SECONDS = 0.5
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
@@ -80,11 +81,11 @@ def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedR
 
 @contextmanager
 def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
-    r"""The bytes of a text file: gzip and zstd are decompressed, UTF-16 becomes UTF-8, a byte order mark is skipped.
+    r"""The bytes of a text file: decompressed, UTF-16 as UTF-8, without a byte order mark.
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it cannot be read; damage in gzip or zstd is found when reading reaches it.
+        InputError: it cannot be read; damage in gzip, zstd or zip is found when reading reaches it.
 
     Example:
         >>> import gzip
@@ -98,7 +99,7 @@ def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
     with open_input(path, what=what) as raw:
         try:
             yield _decode_stream(raw, name)
-        except (EOFError, zlib.error) as error:
+        except (EOFError, zlib.error, zipfile.BadZipFile) as error:
             raise InputError(f"{name}: the compressed data is damaged or cut off: {error}") from error
         except UnicodeDecodeError as error:
             raise InputError(f"{name}: the text is not valid UTF-16 ({error.reason}); save it as UTF-8") from error
@@ -114,6 +115,8 @@ def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=raw))
     elif head == _ZSTD:
         buffered = io.BufferedReader(_ChunkReader(_read_zstd_chunks(raw)))
+    elif head == ZIP:
+        buffered = _open_member(raw, name)
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
         raise InputError(f"{name}: the text is UTF-32; save the file as UTF-8")
@@ -124,6 +127,35 @@ def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
         return buffered
     buffered.read(2)
     return io.BufferedReader(_ChunkReader(_read_utf8_chunks(buffered, _UTF16[head[:2]])))
+
+
+def is_workbook(file: BinaryIO) -> bool:
+    """Whether an open zip archive is an Excel workbook.
+
+    Example:
+        >>> is_workbook(io.BytesIO(b"PK"))
+        False
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+
+
+def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
+    """The only file in a zip archive; macOS adds a folder of its own."""
+    try:
+        archive = zipfile.ZipFile(raw)
+        members = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
+        if len(members) == 1:
+            member: Any = archive.open(members[0])
+            return io.BufferedReader(member)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{name}: the zip archive cannot be read: {error}") from error
+    if "[Content_Types].xml" in members or "mimetype" in members:
+        raise InputError(f"{name}: the file is a document of an office program; save it as CSV, .xlsx or text")
+    raise InputError(f"{name}: the zip archive has {len(members)} files; unpack it, and pass the one with the rows")
 
 
 def _read_utf8_chunks(file: BinaryIO, encoding: str) -> Iterator[bytes]:

@@ -219,6 +219,9 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
     if not gone:
         return []
+    if len(gone) + len(new) == len(old):
+        rest = f"has {len(new):,} of the {pluralize(len(old), 'earlier item')}, item {gone[0]} is missing"
+        return [f"dataset: {rest}; pass the others too, perhaps with a higher --limit (in Python: limit)"]
     differences = _find_differences(before, now, gone[0]) if gone[0] < len(new) else iter(())
     example = next(differences, f"item {gone[0]} {'has changed' if gone[0] < len(new) else 'is missing'}")
     return [f"dataset: changed in {len(gone):,} of {pluralize(len(old), 'earlier item')}; {example}"]
@@ -270,7 +273,7 @@ def _serialize_rubric(rubric: Rubric) -> str:
 
 
 def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
-    return criterion.model_dump(mode="json", exclude={"tags"})
+    return criterion.model_dump(mode="json", exclude={"tags": True, "options": {"__all__": {"metadata"}}})
 
 
 def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:

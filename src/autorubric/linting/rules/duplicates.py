@@ -4,8 +4,12 @@ The wording alone decides, so synonyms are not found. A number, a unit, a negati
 exchanged word is a difference.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import chain
+from math import ceil
 
 from autorubric.core.wording import NUMBER_WORDS, count_negations
 from autorubric.linting.criterion_words import Phrasing
@@ -34,8 +38,8 @@ _PAIRS = """
     upper/lower old/new import/export buy/sell adult/child systolic/diastolic
     左/右 上/下 前/后 高/低 多/少 增/减 升/降 男/女 早/晚 大/小 长/短 内/外 急/慢 优/缺 利/弊 因/果 东/西 南/北
 """
-_OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _PAIRS.split())
-_MOST_CHANGED = 1 / 6
+_WITH_OPPOSITE = frozenset(_PAIRS.replace("/", " ").split())
+_FEWEST_KEPT = Fraction(5, 6)
 
 
 class Gist:
@@ -52,22 +56,23 @@ class Gist:
         self.content = frozenset(filter(None, map(_reduce_to_content, wording.vocabulary)))
 
     @cached_property
-    def guards(self) -> tuple[bool, list[str]]:
+    def guards(self) -> tuple[bool, tuple[str, ...]]:
         """Whether it negates, and its numbers and units, sorted."""
         tokens = (NUMBER_WORDS.get(token, token) for token in self._wording.tokens)
-        numbers = sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥")
+        numbers = tuple(sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥"))
         return count_negations(self._wording.text) % 2 == 1, numbers
 
+    @property
+    def fixed(self) -> Hashable:
+        """What near duplicates have in common: sign, negation, numbers, and words that have an opposite."""
+        return self.pitfall, self.guards, self.content & _WITH_OPPOSITE
 
-def is_near_duplicate(gist: Gist, other: Gist) -> bool:
-    """Whether the two ask for the same thing, apart from a few added words."""
+
+def _has_added_words(gist: Gist, other: Gist) -> bool:
+    """Whether one of the two has the words of the other and at most a few more."""
     # Words on one side only were added; words on both sides were exchanged, which changes what is asked.
-    if not (gist.content <= other.content or other.content <= gist.content) or gist.pitfall != other.pitfall:
-        return False
-    fewer, more = sorted((len(gist.content), len(other.content)))
-    if not fewer or fewer < (1 - _MOST_CHANGED) * more or gist.guards != other.guards:
-        return False
-    return all(pair & gist.content == pair & other.content for pair in _OPPOSITES)
+    fewer, more = sorted((gist.content, other.content), key=len)
+    return bool(fewer) and fewer <= more and len(fewer) >= _FEWEST_KEPT * len(more)
 
 
 @lru_cache(maxsize=20_000)
@@ -108,12 +113,31 @@ def _find_duplicates(rubric: RawRubric) -> Iterator[Hit]:
 def _find_near_duplicates(rubric: RawRubric) -> Iterator[Hit]:
     read = rubric.judged
     gists = [Gist(criterion.wording, criterion.weight < 0) for _, criterion in read]
-    for later, (position, criterion) in enumerate(read):
-        for earlier in range(later):
+    frequency = Counter(word for gist in gists for word in gist.content)
+    by_word: dict[Hashable, list[int]] = {}
+    seen = set()
+    for later, (gist, (position, criterion)) in enumerate(zip(gists, read, strict=True)):
+        fixed, tokens = gist.fixed, criterion.wording.tokens
+        places = [by_word.setdefault((fixed, word), []) for word in _list_rare_words(gist.content, frequency)]
+        for earlier in sorted({*chain.from_iterable(places)}):
             there, other = read[earlier]
-            if is_near_duplicate(gists[earlier], gists[later]) and criterion.wording.tokens != other.wording.tokens:
+            if _has_added_words(gists[earlier], gist) and tokens != other.wording.tokens:
                 yield Hit(position, f"criterion {there} ({other.label}) asks for nearly the same", _ADVICE)
                 break
+        if (fixed, tokens) not in seen:  # of equal wordings, the first is named
+            seen.add((fixed, tokens))
+            for place in places:
+                place.append(later)
+
+
+def _list_rare_words(content: frozenset[str], frequency: Mapping[str, int]) -> list[str]:
+    """The rarest words of a criterion, of which every near duplicate has one among its own rarest words.
+
+    Two sets that share at least k words share one of the first n - k + 1 of each, in any common order (prefix
+    filtering: Chaudhuri, Ganti and Kaushik 2006).
+    """
+    words = sorted(content, key=lambda word: (frequency[word], word))
+    return words[: len(words) - ceil(_FEWEST_KEPT * len(words)) + 1]
 
 
 DUPLICATE = Rule("duplicate", "error", "two criteria have the same words", _find_duplicates)
