@@ -152,11 +152,7 @@ def build_request(
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
 
 
-# Schema names in requests and ledger keys.
-_NAMES = {"licence": "licences", "rewrite": "rewrites"}
-
-
 @cache
 def load_reply_schema(name: str) -> ReplySchema:
     """The schema of a structured reply that is part of the package."""
-    return ReplySchema(_NAMES.get(name, name), load_schema(name))
+    return ReplySchema(name, load_schema(name))
