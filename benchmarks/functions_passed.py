@@ -28,8 +28,8 @@ CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
 _ABOVE_THEIR_GOALS = ("agree", "synthesize")
 """The numbers in the guide."""
-GUARD = {"grade": 74, "agree": 160, "synthesize": 396}
-"""Guards for functions: a tenth above their counts when these were last lowered, against growth."""
+GUARD = {"grade": 74, "agree": 156, "synthesize": 393}
+"""Guards against growth: a few functions above the counts when these were last lowered."""
 _STAND_IN = f"{SOURCE}/testing/"
 
 

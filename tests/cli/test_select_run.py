@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,7 @@ def test_a_selection_that_grades_and_keeps_nothing_writes_no_empty_file_either(
 def test_flags_that_judge_or_sample_are_refused_with_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], names: str
 ) -> None:
-    (tmp_path / "graded").mkdir()
-    (tmp_path / "graded" / "manifest.json").write_text("{}")
+    shutil.copytree(Path(__file__).parents[1] / "stored_runs" / "grade" / "run", tmp_path / "graded")
     assert run(["select", str(tmp_path / "graded"), *words, "-o", str(tmp_path / "kept")]) == 2
     told = capsys.readouterr().err
     assert names in told and "is a finished grading run" in told and "dataset.json to grade again" in told

@@ -41,7 +41,8 @@ def one(
 
 def seen(rewards: Sequence[Timed], windows: int = 2, seconds: Sequence[tuple[float, dict[str, Any]]] = ()) -> Drift:
     criteria = [{"name": f"C{n}", "requirement": f"Requirement {n}", "weight": float(n)} for n in (1, 2, 3)]
-    return measure_drift(rewards, len(rewards), [{"rubric": "r", "criteria": criteria}], seconds, windows)
+    note = {"rubric": "r", "criteria": criteria, "several": [], "graded": "as_is", "gates": []}
+    return measure_drift(rewards, len(rewards), [note], seconds, windows)
 
 
 def pair(at: int, first: float, second: float | None) -> tuple[float, dict[str, Any]]:

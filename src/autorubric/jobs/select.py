@@ -27,7 +27,7 @@ from autorubric.jobs.submissions import check_weighed, parse_columns
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
-from autorubric.runs.manifest import read_manifest, refuse_other_kind
+from autorubric.runs.manifest import load_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.training.candidates import CandidateAnswer, check_candidates, list_answers, read_candidates
@@ -177,7 +177,7 @@ async def _upload(result: SelectionResult, settings: SelectSettings) -> Selectio
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:
     shown = (name for name, flag in type(settings).list_flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
     if unused := settings.list_given_flags(shown):
-        refuse_other_kind(run, read_manifest(run) or {})
+        load_manifest(run)  # refuses a run of another kind
         raise ConfigError(
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"

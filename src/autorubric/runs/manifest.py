@@ -198,17 +198,12 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         autorubric.errors.MissingFileError: no-such-run does not exist; expected a run directory
     """
     found = require_manifest(directory)
-    refuse_other_kind(directory, found)
-    with problems_at(f"{directory}/manifest.json: "):
-        return ExperimentManifest.from_dict(found)
-
-
-def refuse_other_kind(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise an `InputError` if a run has not graded anything."""
-    kind = manifest.get("kind", "evaluation")
+    kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         rubrics = f", with its rubrics in {directory / 'final.jsonl'}" if kind == "synthesis" else ""
         raise InputError(f"{directory} is a run of {kind}{rubrics}; expected a run of `autorubric grade`")
+    with problems_at(f"{directory}/manifest.json: "):
+        return ExperimentManifest.from_dict(found)
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:

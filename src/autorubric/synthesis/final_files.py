@@ -57,13 +57,11 @@ class Exported:
     Attributes:
         rows: rows in the final files.
         criteria: criteria in them.
-        without_rubric: rows that had no rubric to export.
         remarks: unusual properties of the rubrics, a sentence each.
     """
 
     rows: int
     criteria: int
-    without_rubric: int
     remarks: tuple[str, ...] = ()
 
 
@@ -113,7 +111,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
 
 def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
     """Write the final files from the exports of `export_row`, each file whole or not at all."""
-    rows = criteria = without = 0
+    rows = criteria = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
         stems = {"final": build_final_schema(), **({"final_full": _build_full_schema()} if full else {})}
@@ -126,14 +124,13 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
             for remark in row["remarks"]:
                 remarks.setdefault(remark, []).append(row["name"])
             if not row["rows"]:
-                without += 1
                 continue
             for stem, value in row["rows"].items():
                 lines[stem].write(json.dumps(value, ensure_ascii=False) + "\n")
                 tables[stem](value)
             rows += 1
             criteria += len(row["rows"]["final"]["rubrics"])
-    return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
+    return Exported(rows, criteria, tuple(_describe(remarks)) if remarks else ())
 
 
 def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:

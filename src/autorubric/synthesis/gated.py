@@ -151,7 +151,7 @@ def build_rewrite_request(
         for candidate in criteria
     ]
     inputs = {"query": query, "answers": [pool.responses[number] for number in shown], "disputes": disputes}
-    return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=estimate_room(entries=len(disputes)))
+    return build_request(prompts.rewrite, "rewrite", inputs, "rewrites", room=estimate_room(entries=len(disputes)))
 
 
 def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:

@@ -263,7 +263,7 @@ def build_relevance_request(
     ]
     room = estimate_room(entries=len(candidates))
     return build_request(
-        prompts.licence, "licence", {"query": query, "criteria": criteria}, "licence", draw=draw, room=room
+        prompts.licence, "licence", {"query": query, "criteria": criteria}, "licences", draw=draw, room=room
     )
 
 

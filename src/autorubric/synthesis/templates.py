@@ -20,10 +20,6 @@ DOMAINS = ("medical", "science", "instruction_following", "writing", "chat")
 """The domain profiles of the package: settings and additions to prompts, as data files in `domains/`."""
 
 
-FIRST_WORDINGS = ("rubric", "pitfalls", "augment")
-"""The prompts whose wording of version 1 is kept in `prompts/first`."""
-
-
 @dataclass(frozen=True, slots=True)
 class SynthesisPrompts:
     """The prompts of one run.
@@ -50,14 +46,11 @@ class SynthesisPrompts:
         return build_reask(request, reply, problem, (Message("user", text) for _, text in turns))
 
 
-def load_synthesis_prompts(
-    folder: str | Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
-) -> SynthesisPrompts:
+def load_synthesis_prompts(folder: str | Path | None, *, full: bool, domain: str | None = None) -> SynthesisPrompts:
     """The package's prompts, with those of a folder and the additions of a domain.
 
     The folder contains the drafts' templates; for the full profile, those of the judges are in its subfolder
-    `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have
-    the package's first wordings.
+    `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing.
 
     Raises:
         InputError: none of the three is there, or files in them are unknown or wrong.
@@ -72,7 +65,6 @@ def load_synthesis_prompts(
         raise ConfigError(
             f"{drafts.merge.origin}: the full profile merges with merge_sets.jinja; use that name instead"
         )
-    drafts = _with_first_wording(drafts) if protocol == 1 else drafts
     drafts = add_domain(drafts, domain) if domain else drafts
     if not full:
         return SynthesisPrompts(drafts)
@@ -81,14 +73,6 @@ def load_synthesis_prompts(
         load_judge_prompts(judges) if judges and judges.is_dir() else package_judge_prompts(),
         load_gate_prompts(gates) if gates and gates.is_dir() else package_gate_prompts(),
     )
-
-
-def _with_first_wording(prompts: PromptSet) -> PromptSet:
-    """The package's prompts as they were worded in version 1; a user's own prompts stay as they are."""
-    own = (name for name in FIRST_WORDINGS if getattr(prompts, name).origin == PACKAGED)
-    folder = files("autorubric.prompts").joinpath("first")
-    texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
-    return replace(prompts, **{name: Template(name, text) for name, text in texts.items()})
 
 
 def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,11 +152,7 @@ def build_request(
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
 
 
-# Schema names in requests and ledger keys.
-_NAMES = {"licence": "licences", "rewrite": "rewrites"}
-
-
 @cache
 def load_reply_schema(name: str) -> ReplySchema:
     """The schema of a structured reply that is part of the package."""
-    return ReplySchema(_NAMES.get(name, name), load_schema(name))
+    return ReplySchema(name, load_schema(name))

@@ -75,7 +75,7 @@ class BatchRecord:
         file: the uploaded file; empty before.
         remote: the provider's name of it; empty before.
         guessed: whether it was found by its time and size, so that its results have to confirm it.
-        planned_at: seconds since the epoch, as are `sent_at` and `ended_at`.
+        planned_at: seconds since the epoch, as is `sent_at`.
         word: the last state in the provider's own word.
         replies: results with a reply.
         strangers: batches at the provider that looked like this one, and whose results belong to others.
@@ -98,7 +98,6 @@ class BatchRecord:
     guessed: bool = False
     planned_at: float = field(default_factory=time.time)
     sent_at: float = 0.0
-    ended_at: float = 0.0
     word: str = ""
     replies: int = 0
     strangers: Sequence[str] = ()

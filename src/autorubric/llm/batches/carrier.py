@@ -161,7 +161,7 @@ class Carrier:
                 record = await self.recover(model, self.store.keep(record))
         if found is not None:
             await found.charge_missing(awaited)
-            ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, trouble="")
+            ended = replace(record, state="collected", word=remote.word, trouble="")
             await asyncio.to_thread(self.store.keep, replace(ended, replies=len(found.replies)))
             await model.service.delete(model.link, remote)
         return found

@@ -376,7 +376,7 @@ class ChatModel:
         level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
         identity = (
             self.endpoint.base_url,
-            self.endpoint.keyed or self.endpoint.model,
+            self.endpoint.model,
             config.temperature,
             config.max_tokens,
             config.top_p,
