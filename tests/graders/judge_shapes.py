@@ -96,10 +96,27 @@ FIELDS: list[tuple[str | dict[str, Any], str]] = [
     ("Verdict: MET. The opposite is true.", "again"),
     ("Verdict: MET - it does not", "again"),
     ("Verdict: cumple - en realidad no", "again"),
-    ("Verdict: MET, because coal and canals are named", "MET"),
+    ("Verdict: MET, because it names coal and canals", "MET"),
     ("MET: No, it names none.", "again"),
     ("MET\n\nOr rather not.", "again"),
     ("MET. UNMET.", "again"),
+    ("MET, because at least in part", "again"),
+    ("Verdict: MET, because this is wrong", "again"),
+    ("MET because it seems so.", "again"),
+    ("Verdict: UNMET - all parts but the date are there", "UNMET"),
+    *((f"Verdict: MET\n{line}", "again") for line in ("At least in part.", "No, it names one.", "To some extent.")),
+    ("Verdict: UNMET\nThe answer is partially right, but names one cause only.", "UNMET"),
+    # A verdict alone on the last line.
+    ("It names coal and canals.\n\n**MET**", "MET"),
+    ("Only coal is named.\nNOT MET.\n", "UNMET"),
+    ("The criterion is not met.\n\nMET", "again"),
+    ("MET.\n\nUNMET.", "again"),
+    ("The author would say\nMET", "again"),
+    # A whole reply.
+    *((f"{label}: UNMET", "UNMET") for label in ("Output", "**Label**", "评价", "Antwort")),
+    *(("Met: yes", "MET"), ("Met: no", "UNMET"), ("Label: [[MET]]", "again"), ("Label: MET or UNMET", "again")),
+    *(("Verdict: MET (confidence: 0.9)", "MET"), ("MET (confidence: low)", "again"), ("__Verdict:__ MET", "MET")),
+    ("Statut du critère : UNMET", "UNMET"),
     # Other labels and keys.
     ("Assessment: MET", "MET"),
     ("**Final Evaluation:** UNMET", "UNMET"),
@@ -362,6 +379,10 @@ LIST = (
 )
 # On two criteria: what is read of each, None where it is asked about again.
 OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
+    ('{"verdicts": {"c0": "MET", "c1": "UNMET"}}', ("MET", "UNMET")),
+    ("c0: [[MET]]\nc1: Only coal is named. [[UNMET]]", ("MET", "UNMET")),
+    ("c0: It is not [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
+    ("### c0\nVerdict: MET\nIn part.\n\n### c1\nVerdict: UNMET", (None, "UNMET")),
     (LIST, ("MET", "UNMET")),
     ('{"c0": "MET", "c1": "UNMET"}', ("MET", "UNMET")),
     ('{"judgments": {"c0": "MET", "c1": "UNMET"}}', ("MET", "UNMET")),

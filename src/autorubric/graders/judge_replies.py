@@ -44,6 +44,12 @@ _OPTION_KEYS = (
     *("选项", "选择"),
 )
 _ID = re.compile(r"c\d+|criterion[ _]\d+", re.IGNORECASE)
+_ALONE = re.compile(
+    r"[\W_]*(?P<label>met(?=\W+(?:yes|no|true|false)\b)|output|label|classification|ruling|finding|antwort|réponse"
+    r"|respuesta|评价|评估|评定|(?:最终)?答案)[*_` ]*[:：](?P<value>[^\n[]+)",
+    re.IGNORECASE,
+)
+"""A whole reply with a label that within a text may be about something else."""
 _KEYS = (*_STATUS_KEYS, "selected_option")
 _EXPECTED = {"criterion_status": "MET, UNMET or CANNOT_ASSESS", "criteria_met": "true or false"}
 
@@ -52,6 +58,7 @@ _MARKUP = re.compile(
 )
 # A fast check: most texts have none.
 _CONCLUDES = re.compile(r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار")
+_WORD = re.compile(r"\w")
 _IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
@@ -116,11 +123,13 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if shown is None:
         fields = [field for field in fields if not verdict_words.is_remark(field)]
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"] or "")}
-    if len(ids) > 1 or (fields and verdict_words.CONTRAST.match(text, fields[-1].end())):
+    if len(ids) > 1 or (fields and verdict_words.is_limited(fields[-1])):
         return None
     if fields and all(map(verdict_words.is_quoted, fields)):
         return None
-    values = [(field["value"], field["label"] or "") for field in fields] or [(strip_fence(text), "")]
+    alone = _ALONE.fullmatch(strip_fence(text))
+    stating = fields or [field for field in [alone] if field]
+    values = [(field["value"], field["label"] or "") for field in stating] or [(strip_fence(text), "")]
     explanation = extract_explanation(text, fields)
     stated = {_read_stated(value, shown, of_truth=bool(_OF_TRUTH.fullmatch(label))) for value, label in values}
     # Within a line, `[[MET]]` may be no field, but contradicts one.
@@ -258,7 +267,8 @@ def extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
     """The text of a reply without JSON, without its fields; None if it has no fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
-    return _MARKUP.sub("", text).strip() or None if fields else None
+    text = _MARKUP.sub("", text).strip().lstrip(":：")
+    return text.strip() if fields and _WORD.search(text) else None
 
 
 def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submission: str) -> Unreadable | None:

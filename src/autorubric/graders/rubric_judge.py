@@ -23,7 +23,6 @@ from autorubric.graders.judge_replies import (
     split_reply,
 )
 from autorubric.graders.verdict_words import (
-    CONTRAST,
     HINT,
     KEY,
     MARKS,
@@ -34,6 +33,7 @@ from autorubric.graders.verdict_words import (
     find_retractions,
     find_statements,
     find_verdict,
+    is_limited,
 )
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.reply_json import scan_json
@@ -213,11 +213,12 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     entries: list[dict[str, Any]] = []
     if isinstance(found, Unreadable):
-        if found.kind == "unreadable" and not found.ambiguous:
+        if found.kind == "unreadable" and not (found.ambiguous and "{" in reply.text):
             entries = _read_sections(remove_thinking(reply.text))
     else:
-        inner = [entry.get("judgments", entry) for entry in found.value if isinstance(entry, Mapping)]
-        fields = (field for entry in inner if isinstance(entry, Mapping) for field in entry.items())
+        objects = [entry for entry in found.value if isinstance(entry, Mapping)]
+        inner = (value for entry in objects for value in (entry, *entry.values()) if isinstance(value, Mapping))
+        fields = (field for entry in inner for field in entry.items())
         entries = [_build_entry(*field) for field in fields if _ID.fullmatch(field[0]) or _NUMBER.fullmatch(field[0])]
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
@@ -282,12 +283,13 @@ def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
     """The fields of a section with the rest of its text; none if the rest contradicts them or takes them back."""
-    pairs = {(field["label"].lower(), field["value"]) for field in fields}
+    named = [(field["label"].lower(), field["value"]) for field in fields]
+    pairs = {(label if KEY.fullmatch(label) else "answer", value) for label, value in named}
     entry = dict(pairs)
     after = text[fields[-1].end() :]
     words = [*_split_cells(text.partition("\n")[0]), *(value for _, value in pairs)]
     stated = {*map(find_verdict, words), *(verdict for _, verdict in find_statements(after))} - {None}
-    if len(stated) > 1 or len(entry) < len(pairs) or CONTRAST.match(after) or find_retractions(after):
+    if len(stated) > 1 or len(entry) < len(pairs) or is_limited(fields[-1]) or find_retractions(after):
         return {}
     return {**entry, "explanation": extract_explanation(text, [*fields])}
 

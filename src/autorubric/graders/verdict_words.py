@@ -19,6 +19,7 @@ _QUOTES = " .…*`'\"“”「」【】『』[]\ufe0f"
 MARKS = dict.fromkeys("✅✓✔☑", MET) | dict.fromkeys("❌✗✘✖☒", UNMET)
 """Marks next to a word for a verdict; alone, one may also mean that a pitfall was avoided."""
 _PARTS = re.compile(rf"[()/]|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_CONFIDENCE = re.compile(r"(?:high )?confidence(?: ?[:=]? (?:high|[\d.]+ ?%?))?")
 _SEPARATORS = re.compile(r"[\s_\-\\]+")
 _STATUSES = VERDICT_WORDS | MARKS
 _ANSWERS = _STATUSES | TRUTH_WORDS
@@ -34,7 +35,7 @@ _LABELS = (
     "評価|評決|판정|평가|결과|결론|상태",
 )
 _LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최종|因此|所以|综上|綜上)[ _,，]*)*"
-_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي)?)"
+_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي| d\w+ [ck]rit\w+)?)"
 KEY = re.compile(_LABEL, re.IGNORECASE)
 """A key or label that may state a verdict."""
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
@@ -44,13 +45,12 @@ _SENTENCE = re.compile(r"\w\W+\w+\W+\w|(?:[\u3040-\ud7a3] ?){6}")
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied", True, False)
 """Words that are a verdict only under a label for verdicts."""
 _TRUTH = "|".join(map(re.escape, TRUTH_WORDS))
-_REASON = re.compile(
-    rf"(?!(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as|hard|(?:\w+ )?would)\b)"
-    r"(?!.*(?:[?？]|(?:\b(?:no|not|nicht|pas|to)|n['’]t)\W*$))"
-    r".*(?:\w\w\W+\w\w|[\u3040-\ud7a3]{4})",
-    re.IGNORECASE,
+_ANSWERS_ANEW = re.compile(
+    rf"(?i)\W*(?:(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as(?! both| all)|hard|(?:\w+ )?would)\b"
+    r"|.*(?:[?？]|(?:\b(?:no|not|nicht|pas|to)|n['’]t)\W*$))"
 )
-"""At least two words that neither begin like another answer nor ask or end with a negation."""
+"""The beginning of another answer, a question, or a line that ends with a negation."""
+_TWO_WORDS = re.compile(r"\w\w\W+\w\w|[\u3040-\ud7a3]{4}")
 _FACT = re.compile(
     r"(?:since|weil|da|car|parce|puisque|porque)\b|因为|因為|由于"
     r"|(?:the|its?|both|all|each|every|there|these|they|two|three|neither|nothing|none|no|only|der|die|das|es|beide"
@@ -70,12 +70,13 @@ _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         # Markdown, YAML, a row of a table
-        rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
+        rf"^(?:[^\w\n<]|_)*+(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
+        rf"(?<=[.!。！]\n)\n?{_EDGE}(?P<label>)(?P<value>(?:un|not )?met|cannot[ _]assess){_EDGE}\.?\s*\Z",
     )
 ]
 _ABOVE = re.compile(rf"^{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$", _FIELDS[0].flags)
@@ -95,14 +96,13 @@ _REASONED = re.compile(
 QUALIFIES = re.compile(
     rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|不完全|不[太够足]|\b(\d+) ?(?:/|of|out of) ?(?!\1\b)\d"
     r"|^\W*(?:actually not|not (?:really|quite|fully|entirely|completely|sure|yet))\b"
-    r"|^(?:\W*\w+ ){0,2}(?:(?:maybe|if|unless|except)\b|part|most|near|almost|barely|somewhat|borderline|probab"
-    r"|likely|perhaps|doubt|tentativ|provision|draft|parc|parz|teil)",
+    r"|^(?:\W*\w+ ){0,2}(?:(?:maybe|if|unless|except)\b|part(?!s|y|ic|n)|most|near|almost|barely|somewhat|borderline"
+    r"|probab|likely|perhaps|doubt|seems? so|tentativ|provision|draft|parc|parz|teil"
+    r"|(?:at least )?(?:in|to) (?:part|(?:\w+ ){1,2}?(?:degree|extent|respect)))",
     re.IGNORECASE,
 )
 """What a word for a verdict may not have next to it."""
-IN_BRACKETS = re.compile(
-    r"(?:\[\[|\\boxed\{(?:\\\w+\{)?|<verdict>)\s*([^\[\]{}<>\n]{1,80})(?:\]\]|\}|<)", re.IGNORECASE
-)
+IN_BRACKETS = re.compile(r"(?i)(?:\[\[|\\boxed\{(?:\\\w+\{)?|<verdict>)\s*([^\[\]{}<>\n]{1,80})(?:\]\]|\}|<)")
 """A verdict that is marked in a line, whatever governs it."""
 
 
@@ -124,7 +124,7 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     field = _FIELDS[0].fullmatch(value.strip())
     # A gloss in brackets, or a mark, must be the same verdict: "MET (满足)", "✅ MET".
     parts = _PARTS.split(_fold(field["value"] if field else value))
-    words = [word for part in parts if (word := _fold(part))]
+    words = [word for part in parts if (word := _fold(part)) and not _CONFIDENCE.fullmatch(word)]
     found = {(_ANSWERS if of_truth else _STATUSES).get(word) for word in words}
     return found.pop() if len(found) == 1 and (of_truth or not MARKS.keys() >= {*words}) else None
 
@@ -169,12 +169,19 @@ def _has_reason(field: re.Match[str]) -> bool:
     verdict, reason = find_verdict(field["value"]), field["reason"]
     if verdict is None or not reason:
         return verdict is not None
-    is_set_off = re.search(r"\n|\w", field.string[field.end() : field.start("reason")])
-    if not is_set_off and _FACT.match(reason) is None:
+    if _FACT.match(reason) is None and "\n" not in field.string[field.end() : field.start("reason")]:
         return False
-    if _REASON.match(reason) is None or QUALIFIES.search(reason) or find_retractions(reason):
+    if _ANSWERS_ANEW.match(reason) or QUALIFIES.search(reason) or find_retractions(reason):
         return False
-    return {*find_mentions(reason.upper())} <= {verdict}
+    return _TWO_WORDS.search(reason) is not None and {*find_mentions(reason.upper())} <= {verdict}
+
+
+def is_limited(field: re.Match[str]) -> bool:
+    """Whether the line after a field qualifies its verdict, asks about it or begins like another answer."""
+    line = field.string[field.end() :].lstrip().partition("\n")[0]
+    if find_verdict(field["value"]) is None:
+        return CONTRAST.match(line) is not None
+    return _ANSWERS_ANEW.match(line) is not None or QUALIFIES.match(line) is not None
 
 
 def _is_loose(field: re.Match[str]) -> bool:
