@@ -327,13 +327,15 @@ class Retries:
         self._faults = self._refusals = 0
         self._refused_at = math.inf
 
-    def compute_wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
-        """Seconds until the next attempt, or None if there is none."""
+    def compute_wait(
+        self, fault: Fault, now: float, rng: random.Random = _RANDOM, *, is_held: bool = False
+    ) -> float | None:
+        """Seconds until the next attempt, or None if there is none; a call that is held through an outage goes on."""
         if not fault.again or not self._most:
             return None
         if fault.kind != "rate_limit":
             self._faults += 1
-            is_last = self._faults > self._most
+            is_last = self._faults > self._most and not is_held
             return None if is_last else self._backoff.draw_wait(self._faults - 1, fault.retry_after, rng)
         self._refusals += 1
         self._refused_at = min(self._refused_at, now)
