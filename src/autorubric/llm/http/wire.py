@@ -315,6 +315,10 @@ def _describe_not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
         return "the answer is empty"
     if raw.lstrip().startswith((b"data:", b"event:", b":")):
         return "the stream ended before the reply was complete"
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return f"the answer is not UTF-8 at byte {error.start:,}: {_quote_beginning(raw[error.start :], secrets)}"
     return f"the answer is not JSON: {_quote_beginning(raw, secrets)}"
 
 

@@ -76,6 +76,7 @@ async def test_a_server_that_gives_no_readable_answer_ends_the_run_early_and_it_
                 endpoint.answer = lambda n, body, broken=broken: broken(endpoint)
                 result = await graded(endpoint, tmp_path / name)
                 assert result.stopped is not None and "no readable response so far" in result.stopped
+                assert ("the server may expect https://" in result.stopped) == (name == "reset")
                 least = 1 if name == "brotli" else MOST_BROKEN
                 assert least <= len(endpoint.bodies) < least + CONCURRENCY
                 endpoint.bodies.clear()
