@@ -103,6 +103,28 @@ def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
     assert f"judge m: {made} calls, tokens unknown, cost unknown\n" in told
 
 
+def test_a_dry_run_says_whether_the_budget_covers_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("m: {input: 1000000, output: 1000000}\n")  # $1 for each token
+    counted = answer({"prompt_tokens": 900, "completion_tokens": 100})
+    with LoopbackEndpoint(faults=lambda body: counted).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 8), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        words += ["--prices", str(prices)]
+        assert run([*words, "--limit", "4"]) == 0
+    capsys.readouterr()
+    budgets = {
+        "4000": "covers about 0% of the estimate",
+        "6000": "covers about ",
+        "20000": "covers the estimate, but not the maximum",
+        "900000": "covers the maximum",
+    }
+    for budget, told in budgets.items():
+        assert run([*words, "--replace", "--dry-run", "--budget-tokens", budget, "--budget-usd", budget]) == 0
+        lines = capsys.readouterr().out.splitlines()[-2:]
+        assert lines[0].startswith(f"  the budget of ${int(budget):,}.00, of which $4,000.00 is spent, {told}"), lines
+        assert lines[1].startswith(f"  the budget of {int(budget):,} tokens, of which 4,000 tokens is spent, {told}")
+
+
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
