@@ -11,6 +11,7 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run
+from autorubric.llm.failure_groups import HIGHER
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Fault
@@ -62,6 +63,9 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert told.count(stopped) == told.count("budget of ") - told.count("resume with a budget of ") == 1
         assert f"\n  {12 - made} judgments were not made\n" in told
         assert "raise" not in told
+        assert all(
+            HIGHER not in items.read_text() for items in out.rglob("items.jsonl")
+        )  # the end of the run says it
         again = shlex.split(told.splitlines()[-1])
         assert run(["status", str(out)]) == 0
         status = capsys.readouterr().out

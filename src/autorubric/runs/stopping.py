@@ -129,6 +129,8 @@ class StoppableRun(ABC):
 
         if self.executor is not None and self.executor.trials.stop is not None:
             self.executor.trials.stop = self.end_with  # also where nobody reads the failure
+        if self.executor is not None and self.executor.budget is not None:
+            self.executor.budget.is_estimated = True
         with (stop or Stop()).bound(self):
             async with reported(progress, lambda: self._add_outages(state())), abandon_on_error(self.executor):
                 await self.execute()
