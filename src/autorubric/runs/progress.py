@@ -338,7 +338,7 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
         parts += [f"{format_count(state.tokens)} tokens", format_cost(state.cost)]
     elif 0 < state.rows <= state.finished:
         parts.append("this session: 0 calls")
-    if state.outage:
+    if state.outage and state.finished < state.rows:
         parts.append(state.outage)
     elif timing.rows_read < state.finished < state.rows:
         left = asking / (state.finished - timing.rows_read) * (state.rows - state.finished)

@@ -349,6 +349,8 @@ class ChatModel:
         waits_for_budget = fault.maybe_billed and reservation.budget is not None
         gate, outages = gates[0], reservation.outages
         gate.note_fault(fault, request.item)
+        if outages is not None:
+            outages[self.name] = gate.describe_outage
         if fault.kind in ("auth", "quota", "unreachable"):
             for each in gates:
                 each.refuse(failure)
@@ -360,8 +362,6 @@ class ChatModel:
         elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
             gate.hold()
             gates[1].open()
-            if outages is not None:
-                outages[self.name] = gate.describe_outage
             return gate.replies > 0 and is_about_server(fault)
         elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)

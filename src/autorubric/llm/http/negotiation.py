@@ -184,17 +184,16 @@ class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
     A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
-    `refusal`) or is held: then calls go one after the other until one has a reply (`replies` counts them), or enough
-    have none and none had one before.
+    `refusal`) or is held: then calls go one by one until one has a reply (`replies` counts them) or enough have none.
     """
 
     def __init__(self) -> None:
         self.is_open = self._is_held = False
         self.replies = 0
         self.refusal: Failure | None = None
-        self.failed = 0  # attempts since the last sign of life that met a fault of the server
+        self.failed = 0  # attempts since the last sign of life that may show that the server is down
         self._items: set[str] = set()  # what they were for
-        self._words = ""  # of the last of them
+        self._last: Fault | None = None  # of them
         self._held = 0
         self._failed_at = 0.0  # when the first of them failed
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
@@ -224,17 +223,19 @@ class Gate:
         return self.replies > 0 and self.failed >= FEWEST_FAILED and len(self._items) >= FEWEST_ITEMS
 
     def describe_outage(self) -> tuple[float, str] | None:
-        """For how long calls go one after the other because the server fails, and its last words; None if not."""
-        return (time.monotonic() - self._failed_at, self._words) if self._is_held and self.failed else None
+        """For how long the server has failed, and its last words; None if it works or a single call has failed."""
+        if self._last is None or not self.failed or not (self._is_held or self.is_down):
+            return None
+        return time.monotonic() - self._failed_at, self._last.message
 
     def note_fault(self, fault: Fault, item: str) -> None:
         """Count a failed attempt of a request about `item`."""
-        if is_about_server(fault):
+        if is_about_server(fault) or (self.replies and fault.kind == "timeout"):
             self._failed_at = self._failed_at if self.failed else time.monotonic()
             self.failed += 1
             self._items.add(item)
-            self._words = fault.message
-        elif self.replies and fault.kind not in ("server", "network", "timeout"):  # the endpoint works
+            self._last = fault
+        elif self.replies and fault.kind not in ("server", "network"):  # the endpoint works
             self._note_alive()
 
     def must_hold(self, fault: Fault, *, is_patient: bool) -> bool:
@@ -264,7 +265,7 @@ class Gate:
         enough = self.is_down if self.replies else self.failed >= max(FEWEST_FAILED, config.max_retries + 2)
         patience = max(OUTAGE_PATIENCE, config.timeout) if self.replies else PATIENCE
         seconds = time.monotonic() - self._failed_at
-        if not (is_about_server(fault) and enough) or seconds < patience:
+        if fault is not self._last or not enough or seconds < patience:
             return None
         which = f"for {seconds / 60:.0f} minutes, in the last" if self.replies else "in the first"
         return Failure("no_reply", f"{name}: no reply {which} {self.failed} attempts; the last: {fault.message}")

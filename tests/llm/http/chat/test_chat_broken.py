@@ -185,13 +185,14 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate = negotiation.Gate()
-    server, limited, of_text = (
+    server, limited, of_text, slow_text = (
         Fault("server", "HTTP 502", 502),
         Fault("rate_limit", "HTTP 429"),
         Fault("server", "", 500),
+        Fault("timeout", "no complete answer within 9 s", maybe_billed=True),
     )
     config, slow = LLMConfig("m", timeout=0.01), LLMConfig("m", timeout=1000.0)
-    for fault in [of_text, server] * FEWEST_FAILED:
+    for fault in [of_text, slow_text, server] * FEWEST_FAILED:
         gate.note_fault(fault, "1")
     assert gate.find_end("m", server, config) is None  # all in less than a second
     monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
@@ -214,6 +215,9 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
     found = gate.find_end("m", server, config)
     assert found is not None
     assert found.message == "m: no reply for 0 minutes, in the last 8 attempts; the last: HTTP 502"
+    assert gate.find_end("m", slow_text, config) is None
+    gate.note_fault(slow_text, "4")
+    assert gate.find_end("m", slow_text, config) is not None
     gate.note_fault(limited, "4")  # the endpoint asks to wait, so it works
     assert not gate.is_down
 
