@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,6 +80,21 @@ def grade_words(folder: Path, model: str) -> list[str]:
     source = folder / "the ess'ays é.json"
     dataset(8).to_file(source)
     return ["grade", str(source), "--judge", model, "-o", str(folder / NAME), "-j", "2"]
+
+
+def test_an_interruption_while_the_command_loads_ends_it_without_a_traceback() -> None:
+    code = (
+        "import sys\n"
+        "from autorubric.cli import main\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'autorubric.cli.app':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "main(['--help'])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_service_whose_budget_ended_says_so_and_the_printed_command_goes_on(tmp_path: Path) -> None:

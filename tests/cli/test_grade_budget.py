@@ -11,6 +11,7 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run
+from autorubric.llm.failure_groups import HIGHER
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Fault
@@ -62,6 +63,9 @@ def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_o
         assert told.count(stopped) == told.count("budget of ") - told.count("resume with a budget of ") == 1
         assert f"\n  {12 - made} judgments were not made\n" in told
         assert "raise" not in told
+        assert all(
+            HIGHER not in items.read_text() for items in out.rglob("items.jsonl")
+        )  # the end of the run says it
         again = shlex.split(told.splitlines()[-1])
         assert run(["status", str(out)]) == 0
         status = capsys.readouterr().out
@@ -101,6 +105,28 @@ def test_a_small_budget_is_spent_on_whole_items_if_replies_have_no_token_counts(
     told = capsys.readouterr().out
     assert f"\n{made // 4} of 24 items graded\n" in told
     assert f"judge m: {made} calls, tokens unknown, cost unknown\n" in told
+
+
+def test_a_dry_run_says_whether_the_budget_covers_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("m: {input: 1000000, output: 1000000}\n")  # $1 for each token
+    counted = answer({"prompt_tokens": 900, "completion_tokens": 100})
+    with LoopbackEndpoint(faults=lambda body: counted).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 8), "--judge", f"m@{endpoint.base_url}", "-o", str(tmp_path / "run")]
+        words += ["--prices", str(prices)]
+        assert run([*words, "--limit", "4"]) == 0
+    capsys.readouterr()
+    budgets = {
+        "4000": "covers about 0% of the estimate",
+        "6000": "covers about ",
+        "20000": "covers the estimate, but not the maximum",
+        "900000": "covers the maximum",
+    }
+    for budget, told in budgets.items():
+        assert run([*words, "--replace", "--dry-run", "--budget-tokens", budget, "--budget-usd", budget]) == 0
+        lines = capsys.readouterr().out.splitlines()[-2:]
+        assert lines[0].startswith(f"  the budget of ${int(budget):,}.00, of which $4,000.00 is spent, {told}"), lines
+        assert lines[1].startswith(f"  the budget of {int(budget):,} tokens, of which 4,000 tokens is spent, {told}")
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(

@@ -17,6 +17,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.cli.select import print_selection
 from autorubric.cli.spending import print_estimate
+from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.testing import LoopbackEndpoint, ScriptedModel
@@ -423,7 +424,7 @@ def test_shares_of_an_unfinished_selection_show_their_denominators(capsys: pytes
 def test_an_estimate_tells_two_roles_of_one_model_apart(capsys: pytest.CaptureFixture[str]) -> None:
     model = ScriptedModel({})
     rows = [ModelEstimate(model, role="judge"), ModelEstimate(model, role="writer")]
-    print_estimate("3 items", rows)
+    print_estimate("3 items", rows, EndpointSettings(), "no-run")
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()[1:3]] == [
         f"  judge {model.name}",
         f"  writer {model.name}",

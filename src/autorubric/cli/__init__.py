@@ -19,8 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     the provider, and the same command collects them. 100: the required score was not reached. 130: interrupted.
     """
     gc.disable()  # loading leaves no garbage
-    from autorubric.cli.app import run
-    from autorubric.files.printable import protect_standard_streams
+    try:
+        from autorubric.cli.app import run
+        from autorubric.files.printable import protect_standard_streams
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
 
     gc.enable()
     _open_closed_streams()

@@ -21,7 +21,7 @@ def evolve(settings: EvolveSettings) -> int:
     """
     result = run_with_display(evolve_async, settings)
     if result.estimate is not None:
-        return print_estimate("no request was sent", result.estimate)
+        return print_estimate("no request was sent", result.estimate, settings, settings.out)
     _print(result)
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:

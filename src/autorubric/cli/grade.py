@@ -28,7 +28,7 @@ def grade(settings: GradeSettings) -> int:
     result = run_with_display(grade_async, settings, keep=False)
     if result.estimate is not None:
         head = f"{pluralize(result.total_items, 'item')}; no request was sent"
-        return print_estimate(head, result.estimate, divided=settings.is_divided)
+        return print_estimate(head, result.estimate, settings, settings.out, divided=settings.is_divided)
     return print_result(result, settings)
 
 

@@ -28,7 +28,8 @@ def improve(settings: ImproveSettings) -> int:
     """
     result = run_with_display(improve_async, settings)
     if result.estimate is not None:
-        print_estimate(f"{pluralize(result.items, 'item')}; no request was sent", result.estimate)
+        head = f"{pluralize(result.items, 'item')}; no request was sent"
+        print_estimate(head, result.estimate, settings, settings.out)
         print("  the number of calls depends on the writer's proposals; losing candidates are dropped early")
         return 0
     if settings.undo:

@@ -31,7 +31,7 @@ def review(settings: ReviewSettings) -> int:
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)
     result = run_with_display(review_async, settings, announce)
     if result.estimate is not None:
-        return print_estimate("no request was sent", result.estimate)
+        return print_estimate("no request was sent", result.estimate, settings, settings.out)
     _print(result, settings)
     return _print_end(result, settings)
 

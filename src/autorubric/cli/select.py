@@ -30,7 +30,7 @@ def select(settings: SelectSettings) -> int:
         head = (
             f"{pluralize(result.queries, 'query')}, {pluralize(result.candidates, 'candidate')}; no request was sent"
         )
-        return print_estimate(head, result.estimate, divided=settings.is_divided)
+        return print_estimate(head, result.estimate, settings, settings.out, divided=settings.is_divided)
     return print_result(result, settings)
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.errors import pluralize
+from autorubric.errors import InputError, pluralize
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.failure_groups import format_failures
+from autorubric.llm.records.accounts import Spending
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.progress import format_cost, format_count, format_duration
+from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.status_text import list_cost_notes
 from autorubric.runs.stopping import build_resume_command, strip_advice
 
 if TYPE_CHECKING:
+    from autorubric.llm.endpoint_settings import EndpointSettings
     from autorubric.llm.failure_groups import FailureGroups
     from autorubric.llm.limits import ModelEstimate
     from autorubric.llm.records.accounts import UsageTotals
@@ -79,8 +85,18 @@ def _format_spending(total: UsageTotals) -> str:
     return f"{pluralize(total.calls, 'call')}{failed}, {tokens}{reasoning}{cached}, {cost}"
 
 
-def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:
-    """Print the estimated calls, tokens and cost of each model, and how they were estimated; return 0."""
+def print_estimate(
+    head: str, rows: Collection[ModelEstimate], settings: EndpointSettings, out: Path | str, *, divided: bool = False
+) -> int:
+    """Print the estimated calls, tokens and cost of each model, and how they were estimated; return 0.
+
+    Args:
+        head: the first line.
+        rows: the estimates.
+        settings: those of the run, with its budget.
+        out: the directory of the run, which may have spent some of the budget.
+        divided: whether the run has several processes.
+    """
     print(head)
     names = [row.model.name for row in rows]
     for row in rows:
@@ -97,9 +113,45 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
         "  tokens are estimated at 4 bytes each; "
         "the maximum assumes one token per byte and replies at their first limit"
     )
+    for line in list_budget_cover(rows, settings, out):
+        print(f"  {line}")
     if divided:
         print(f"  {format_division(rows)}")
     return 0
+
+
+def list_budget_cover(rows: Collection[ModelEstimate], settings: EndpointSettings, out: Path | str) -> Iterator[str]:
+    """For each budget of a run, a line that says whether what is left of it covers the estimates."""
+    spent = Spending()
+    with suppress(InputError), ledger_view(Path(out) / LEDGER_FOLDER) as view:
+        spent = view.sum_spent()
+    calls = max(1, sum(row.calls for row in rows))
+    for budget, used, about, most, show in (
+        (
+            settings.budget_usd,
+            spent.cost,
+            sum(row.cost or 0.0 for row in rows),
+            [row.model.cost(row.most) if row.most else None for row in rows],
+            format_cost,
+        ),
+        (
+            settings.budget_tokens,
+            spent.tokens,
+            sum(row.usage.total_tokens for row in rows),
+            [row.most.total_tokens if row.most else None for row in rows],
+            "{:,.0f} tokens".format,
+        ),
+    ):
+        if budget is None:
+            continue
+        left, bounds = max(0.0, budget - used), [each for each in most if each is not None]
+        head = f"the budget of {show(budget)}" + (f", of which {show(used)} is spent," if used else "")
+        if len(bounds) == len(most) and sum(bounds) <= left:
+            yield f"{head} covers the maximum"
+        elif about + sum(bounds) / calls <= left:  # the last call only goes out if its maximum fits
+            yield f"{head} covers the estimate, but not the maximum"
+        else:
+            yield f"{head} covers about {min(0.99, left / about):.0%} of the estimate"
 
 
 def format_division(rows: Iterable[ModelEstimate]) -> str:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
-from autorubric.cli.spending import format_division, print_early_end, print_failures, print_spending
+from autorubric.cli.spending import (
+    format_division,
+    list_budget_cover,
+    print_early_end,
+    print_failures,
+    print_spending,
+)
 from autorubric.errors import pluralize
 from autorubric.files.printable import align_columns, escape_controls
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
@@ -40,6 +46,8 @@ def synthesize(settings: SynthesizeSettings) -> int:
     result = run_with_display(synthesize_async, settings, notice=partial(print, file=sys.stderr))
     if result.estimate is not None:
         print_estimate(result.estimate)
+        for line in list_budget_cover(result.estimate.slots.values(), settings, settings.out):
+            print(line)
         if settings.is_divided:
             print(format_division(result.estimate.slots.values()))
         return 0

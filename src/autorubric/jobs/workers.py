@@ -196,6 +196,7 @@ class WorkerProcesses(StoppableRun):
             stages=list(stages.values()),
             cost=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
             stand_ins=list(dict.fromkeys(text for state in states for text in state.stand_ins)),
+            outage=next((state.outage for state in states if state.outage), ""),
         )
 
 

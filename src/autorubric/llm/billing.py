@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _NEVER_BILLED = frozenset({"auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"})
 
 
+Outages: TypeAlias = dict[str, Callable[[], tuple[float, str] | None]]
+"""By model, for how many seconds its server has failed and the last error; None once that is over."""
+
+
 class Claim(NamedTuple):
     """The upper bound of the tokens of one attempt, as its model states it, and what tokens cost in dollars."""
 
@@ -60,6 +64,7 @@ class Reservation:
         recorded: whether the reply is in the ledger already, with what it cost.
         activity: the counts of the call's role, once it has started.
         batch_queue: where requests of the executor wait for a batch, if they do.
+        outages: of a run, whose calls wait until a server is back; None if they do not.
     """
 
     budget: Budget | None = None
@@ -77,6 +82,7 @@ class Reservation:
     recorded: bool = False
     activity: Activity | None = None
     batch_queue: BatchQueue | None = None
+    outages: Outages | None = None
 
     def note_waiting(self) -> None:
         """Note that no request was sent yet; `note_sent` follows."""

@@ -45,6 +45,7 @@ class Budget:
         spent: what earlier sessions have spent, as the ledger records it.
 
     Attributes:
+        is_estimated: whether a run names the budget that is enough at its end, so that refusals do not guess one.
         refused: the refusal of the last call that was decided; None if it was admitted.
         needed: the worst case of the last call that was refused, or else of the smallest one whose cost is unknown.
         admitted: the worst case of the last call that was admitted.
@@ -69,6 +70,7 @@ class Budget:
         before = spent or Spending()
         before.check_limits(usd, tokens)
         self.usd, self.tokens = usd, tokens
+        self.is_estimated = False
         self.refused: Failure | None = None
         self.needed = self.admitted = Amount()
         self._calls = before.calls
@@ -156,8 +158,8 @@ class Budget:
         if not admitted:
             raise CallError(replace(self._refuse(reservation.need), sent=sent))
 
-    def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
-        """Replace the reservation of a call by the most it can have cost, `actual`, once.
+    def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None, *, calls: int = 1) -> None:
+        """Replace the reservation of a call, or of the `calls` of a batch, by the most it can have cost, once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
         """
@@ -172,7 +174,7 @@ class Budget:
         if (now := turn.get()) in self.costs:
             self.costs[now] = self.costs[now].plus(actual)
         self._report_used()
-        self._calls += 1
+        self._calls += calls
         if not self._overrun_logged and not self.spent.is_within(self._limit):
             self._overrun_logged = True
             _log.warning("the budget is overrun: %s", self.explain_refusal(reservation.need))
@@ -362,7 +364,9 @@ class Budget:
             used, rest = used.plus(room.clip()), whole.minus(need).clip()
         enough = show(used.plus(need).plus(rest).round_up())
         limit = show(whole) + unit
-        advice = f"the next call may cost {show(need)}{HIGHER}{enough}{unit}{basis}"
+        advice = f"the next call may cost {show(need)}"
+        if basis or not self.is_estimated:
+            advice += f"{HIGHER}{enough}{unit}{basis}"
         if self._shared is not None and left is not None:
             by = f"reached by {self._shared.processes} processes: {show(left.clip())}"
             return f"budget of {limit} {by} is neither spent nor reserved, and {advice}"

@@ -288,6 +288,7 @@ class Executor:
         reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
         self._flights.open[key].reservation = reservation
         reservation.activity, reservation.batch_queue = self._tally[request.role], self._batch_queue
+        reservation.outages = self.trials.outages
         reservation.activity.open += 1
         before = current_reservation.set(reservation)
         outcome: Reply | Failure

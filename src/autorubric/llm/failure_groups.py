@@ -50,6 +50,7 @@ _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = re.compile(
     "use another model|raise --max-tokens|resume with a budget|leave out --batch|firewall or proxy|"
+    "must begin with https|"
     "the process was killed"
 )
 """Phrases of messages that already say what to do, or that say that there is nothing to do but resume."""
@@ -57,6 +58,8 @@ NOT_MADE = frozenset({"budget", "stopped"})
 """Kinds of failures of calls that were not made."""
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
+_MODEL = re.compile(r"(\S{1,200}): HTTP \d{3}")
+_URL = re.compile(r"\b(?:address|base URL|URL was) (https?://\S+?)(?:/chat/completions)?[,:]?(?: |\Z)")
 _REPLY_BEGINS = "; the reply begins: "
 HIGHER = "; resume with a budget of "
 _ATTEMPTS = re.compile(r" \(\d+ attempts\)\Z")
@@ -243,6 +246,8 @@ def find_advice(kind: str, message: str) -> str:
     Example:
         >>> find_advice("auth", "HTTP 401: wrong key"), find_advice("server", "HTTP 502: use another model")
         ('check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable', '')
+        >>> find_advice("unreachable", "m: refused; check the address http://localhost:8000/v1, and ...")
+        'try: autorubric doctor --base-url http://localhost:8000/v1'
         >>> find_advice("network", "the process was killed while the call was in flight")
         ''
     """
@@ -250,8 +255,9 @@ def find_advice(kind: str, message: str) -> str:
         return ""
     if (kind == "rejected" and _LENGTH.search(message)) or _CONTEXT.search(message):
         return _TOO_LONG
-    status = _STATUS.fullmatch(message)
-    return _ADVICE.get(kind, "").replace("MODEL", (status and status[1]) or "MODEL")
+    advice, model, url = _ADVICE.get(kind, ""), _MODEL.match(message), _URL.search(message)
+    advice = advice.replace("MODEL", model[1]) if model else advice
+    return re.sub("(?:BASE_)?URL", lambda _: url[1], advice) if url else advice
 
 
 def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from autorubric.llm.billing import Outages
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import ENDS_RUN, Failure, Message, Model, Reply, Request, Unreadable
 from autorubric.llm.sharing import sharing
@@ -50,6 +51,7 @@ class Trials:
         refusing: the models whose last call failed as every later one would, with that failure.
         ended: the failures of the models that are no longer called.
         standings: by model and role.
+        outages: of models whose server fails, as in `Reservation`; None if the session goes on without them.
     """
 
     def __init__(self, stop: Callable[[Failure], object] | None = None, *, in_batches: bool = False) -> None:
@@ -58,6 +60,7 @@ class Trials:
         self.refusing: dict[int, tuple[Model, Failure]] = {}
         self.ended: dict[int, Failure] = {}
         self.standings: dict[tuple[int, str], Standing] = {}
+        self.outages: Outages | None = None if stop is None else {}
 
     def note_failure(self, model: Model, failure: Failure, *, ahead: bool = False) -> None:
         """Note a failure. After one that every later call would repeat, the model is no longer called.
@@ -141,7 +144,9 @@ class ModelTrial:
         shared = sharing.get()
         in_others = shared is not None and (request.role, model.name) in shared.usable
         end, failure = failure.end, replace(failure, end=None) if failure.end else failure
-        if standing.usable or in_others or failure.kind == "refusal" or how not in _ENOUGH:
+        # An end after usable replies is an outage, which ends only runs.
+        is_proven = end is None or self.trials.stop is None if standing.usable else in_others
+        if is_proven or failure.kind == "refusal" or how not in _ENOUGH:
             return failure
         if how == "no_reply" and self.trials.in_batches:
             return failure

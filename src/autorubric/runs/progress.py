@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO, TypeAlias
 
 from autorubric.errors import pluralize
 from autorubric.files.printable import escape_controls, unwrap_stream
-from autorubric.llm.billing import Activity
+from autorubric.llm.billing import Activity, Outages
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,6 +53,7 @@ class RunState:
         retries: attempts of this session that were followed by another one.
         rate_limited: the retries after a rate limit (HTTP 429).
         stand_ins: a sentence for each built-in model that stands in for a real one.
+        outage: which models have not replied for how long, and why; empty if the run goes on.
 
     Example:
         >>> state = RunState(rows=8, finished=2, stages=[], calls=6, reused=0, tokens=900, cost=0.01)
@@ -71,6 +72,7 @@ class RunState:
     retries: int = 0
     rate_limited: int = 0
     stand_ins: Sequence[str] = ()
+    outage: str = ""
 
     @classmethod
     def of(
@@ -99,7 +101,7 @@ class RunState:
 
 
 class Timing(NamedTuple):
-    """Seconds since the start of a session; seconds and rows of it before the first call, spent on saved replies."""
+    """Seconds since the start of a session; those before the first call and in outages; rows from saved replies."""
 
     elapsed: float
     reading: float = 0.0
@@ -185,7 +187,10 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         elapsed = now - self._started
         is_reading = state.reused and not (state.calls or state.in_flight)
-        before = (elapsed, state.finished) if is_reading else self._timing[1:]
+        _, reading, rows_read = self._timing
+        before = (elapsed, state.finished) if is_reading else (reading, rows_read)
+        if state.outage:  # rows end as fast as before once it is over
+            before = (reading + elapsed - self._timing.elapsed, rows_read)
         self._state, self._timing = state, Timing(elapsed, *before)
         if now - self._shown >= self._view.interval:
             with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display, not the run
@@ -309,6 +314,10 @@ def format_progress(state: RunState, timing: Timing) -> str:
         >>> resumed = RunState(100, 25, [stage], 10, 20, 12_000, 0.5)  # after 90 s, it had read 20 rows
         >>> format_progress(resumed, Timing(95.0, 90.0, 20)).split("; ")[2::3]
         ['this session: 10 calls (2/s), 0 in flight, 20 reused', '1m15s left']
+        >>> from dataclasses import replace
+        >>> down = replace(resumed, outage="no reply from m for 40s (HTTP 502), retrying")
+        >>> format_progress(down, Timing(95.0, 90.0, 20)).split("; ")[-2:]
+        ['$0.50', 'no reply from m for 40s (HTTP 502), retrying']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
     rows = f"{state.finished}/{state.rows} done"
@@ -329,10 +338,25 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
         parts += [f"{format_count(state.tokens)} tokens", format_cost(state.cost)]
     elif 0 < state.rows <= state.finished:
         parts.append("this session: 0 calls")
-    if timing.rows_read < state.finished < state.rows:
+    if state.outage and state.finished < state.rows:
+        parts.append(state.outage)
+    elif timing.rows_read < state.finished < state.rows:
         left = asking / (state.finished - timing.rows_read) * (state.rows - state.finished)
         parts.append(f"{format_duration(left)} left")
     return parts
+
+
+def format_outages(outages: Outages) -> str:
+    """What to say about models that do not reply.
+
+    Example:
+        >>> format_outages({"m": lambda: (80.0, "HTTP 503: 'loading'"), "other": lambda: None})
+        "no reply from m for 1m20s (HTTP 503: 'loading'), retrying"
+    """
+    found = ((name, outage) for name, describe in outages.items() if (outage := describe()) is not None)
+    return "; ".join(
+        f"no reply from {name} for {format_duration(one[0])} ({one[1]}), retrying" for name, one in found
+    )
 
 
 def format_count(number: int) -> str:

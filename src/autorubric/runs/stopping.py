@@ -9,14 +9,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from autorubric.background import on_interrupt
 from autorubric.llm.batches.setting import DETACHED, is_left_open
 from autorubric.llm.failure_groups import HIGHER, find_advice
 from autorubric.llm.sharing import Amount, sharing
-from autorubric.runs.progress import Progress, RunState, reported
+from autorubric.runs.progress import Progress, RunState, format_outages, reported
 
 if TYPE_CHECKING:
     from autorubric.llm.billing import Activity
@@ -136,8 +136,10 @@ class StoppableRun(ABC):
 
         if self.executor is not None and self.executor.trials.stop is not None:
             self.executor.trials.stop = self.end_with  # also where nobody reads the failure
+        if self.executor is not None and self.executor.budget is not None:
+            self.executor.budget.is_estimated = True
         with (stop or Stop()).bound(self):
-            async with reported(progress, state), abandon_on_error(self.executor):
+            async with reported(progress, lambda: self._add_outages(state())), abandon_on_error(self.executor):
                 await self._execute_or_stop()
                 if self.interrupted and self.executor is not None:
                     await self.executor.drain()  # totals include the calls that were abandoned
@@ -157,6 +159,10 @@ class StoppableRun(ABC):
                 self.interrupt_gracefully()
             await asyncio.gather(work, return_exceptions=True)  # passes on a second cancellation
             raise
+
+    def _add_outages(self, state: RunState) -> RunState:
+        outages = self.executor and self.executor.trials.outages
+        return replace(state, outage=format_outages(outages)) if outages else state
 
     def note_budget(self, state: RunState) -> None:
         """If the budget does not cover the next call, say which one should be enough for what is left to do."""

@@ -639,8 +639,11 @@ def test_a_budget_holds_at_batch_prices_and_takes_back_what_expired(
         first = next(iter(endpoint.books.jobs.values()))
         assert 0 < len(first.lines) <= ITEMS
         assert max(endpoint.books.paid.values()) == 1
-    assert recorded(tmp_path)[0] == ASKED
-    assert 0 < recorded(tmp_path)[2] < whole / 2
+        assert recorded(tmp_path)[0] == ASKED
+        assert 0 < recorded(tmp_path)[2] < whole / 2
+        (tmp_path / "ended").mkdir()
+        ended = str(graded(tmp_path / "ended", budget_usd=whole / 16).stopped)
+        assert f"reached after {recorded(tmp_path / 'ended')[0]} calls: " in ended
 
 
 def test_open_batches_count_in_the_budget_of_the_next_session(

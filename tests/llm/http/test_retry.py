@@ -375,9 +375,9 @@ def test_an_error_under_status_200_has_the_kind_of_its_own_code_and_may_be_bille
 def test_an_address_where_no_endpoint_answers_is_not_asked_again_and_costs_nothing() -> None:
     refused = classify_error(TransportError("timeout", "no answer in 60 s", maybe_billed=True))
     assert (refused.kind, refused.again, refused.maybe_billed) == ("timeout", True, True)
-    nobody = mark_unreachable(refused)
+    nobody = mark_unreachable(refused, "http://localhost:1/v1")
     assert (nobody.kind, nobody.again) == ("unreachable", False)
-    page = mark_wrong_address(replace(refused, status=200))
+    page = mark_wrong_address(replace(refused, status=200), "http://localhost:1")
     assert (page.kind, page.again, page.status, page.maybe_billed) == ("unreachable", False, None, False)
 
 

@@ -59,6 +59,7 @@ ACCOUNTS = [
     ("nginx", 400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", "no_model"),
     ("moonshot", 403, {"error": {"type": "exceeded_current_quota_error", "message": "Your account org-x is suspended, please check your plan and billing details"}}, "quota"),
     ("zhipu", 429, {"error": {"code": "1308", "message": "已达到 5 小时的使用上限。您的限额将在 2026-01-01 10:00:00 重置。"}}, "quota"),
+    ("apache", 400, f"<p>{60 * 'x'}<br />Reason: You're speaking plain HTTP to an SSL-enabled server port.", "no_model"),
     ("go", 400, "Client sent an HTTP request to an HTTPS server.", "no_model"),
 ]  # fmt: skip
 ONE_REQUEST = [

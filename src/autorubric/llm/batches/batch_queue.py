@@ -237,7 +237,7 @@ class BatchQueue:
         is_open = record is not None and self._carrier.store.find(record.id).is_open
         if is_open and record is not None and self._budget is not None:
             # The provider may still charge it, so its worst case counts as spent.
-            self._budget.settle(self._budget.hold(record.most), record.most)
+            self._budget.settle(self._budget.hold(record.most), record.most, calls=record.count)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
             self._most_of[id(calls[0].model)] = record.count
@@ -365,7 +365,7 @@ class BatchQueue:
         if found is None:
             self._budget.give_back(hold)
         else:
-            self._budget.settle(hold, found.spent)
+            self._budget.settle(hold, found.spent, calls=len(found.paid))
 
     def _keep_faults(self, model: BatchModel, record: BatchRecord, found: Collection) -> None:
         """Keep final faults for later lookups, and report why the other requests are sent again."""

@@ -367,4 +367,5 @@ class EarlySender:
             met = {} if found.is_refused else found.faults
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in met.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
-            hold.budget.settle(hold, Amount() if found is None else found.spent)
+            spent, calls = (Amount(), 0) if found is None else (found.spent, len(found.paid))
+            hold.budget.settle(hold, spent, calls=calls)

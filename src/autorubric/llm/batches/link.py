@@ -218,7 +218,7 @@ class BatchLink:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             fault = classify_error(translate_error(error, self.timeout), *self.secrets)
             is_unreachable = not self._answered and not fault.maybe_billed
-            raise LinkFault(mark_unreachable(fault) if is_unreachable else fault) from None
+            raise LinkFault(mark_unreachable(fault, self.root) if is_unreachable else fault) from None
 
     def _classify(self, reply: HttpReply) -> Fault:
         fault = classify_response(reply, *self.secrets)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -14,6 +15,9 @@ WEB_PAGE = "the answer is a web page, not a chat completion"
 
 MOST_BROKEN = 8
 """Requests in a row that may be broken off, or have an answer that cannot be read, before the first answer."""
+
+_MAY_BE_TLS = re.compile("connection was reset|not valid HTTP")
+"""How a server that expects HTTPS ends a plain connection."""
 
 _ONE_TEXT = (
     "a firewall or proxy refuses this text, and lets other requests pass; ask its operator, or leave the text out"
@@ -29,12 +33,16 @@ Ask: TypeAlias = Callable[[], Awaitable[int | None]]
 class Address:
     """What was learned about an address with one key.
 
+    Args:
+        url: its base URL.
+
     Attributes:
         answered: whether an endpoint of this protocol has ever answered there.
         accepted: whether a request has ever had a reply.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str = "") -> None:
+        self._url = url
         self.answered = self.accepted = False
         self._broken: list[str] = []
         self._passed_at = self._refused_at = -math.inf
@@ -54,17 +62,19 @@ class Address:
             ask: sends a request without a text; returns the status of the answer, or None if there is none.
         """
         if not self.answered and fault.message == WEB_PAGE:
-            return mark_wrong_address(fault)
+            return mark_wrong_address(fault, self._url)
         # aiohttp names the package for a compression that nobody requested: all answers of this server have it.
         is_alien = "Please install" in fault.message
         if not self.answered and fault.status is None and (is_alien or not fault.maybe_billed):
-            return mark_unreachable(fault)
+            return mark_unreachable(fault, self._url)
         if fault.status is not None:
             self.answered = True
         elif fault.kind == "network" and not self.answered:
+            if self._url.startswith("http:") and _MAY_BE_TLS.search(fault.message):
+                fault = replace(fault, message=f"{fault.message} (the server may expect https://)")
             self._broken.append(item)
             if len(self._broken) >= MOST_BROKEN and len(set(self._broken)) > 1:
-                return mark_unreachable(fault)
+                return mark_unreachable(fault, self._url)
         return await self._classify_refusal(fault, sent_at, ask) if _may_be_firewall(fault) else fault
 
     async def _classify_refusal(self, fault: Fault, sent_at: float, ask: Ask) -> Fault:

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from autorubric.llm.http.negotiation import (
     Terms,
     enter_gates,
     is_about_reply,
+    is_about_server,
     is_negotiable,
     open_gates,
     pass_turn,
@@ -31,7 +31,15 @@ from autorubric.llm.http.quota import read_limits
 from autorubric.llm.http.retry import Backoff, Fault, Retries, classify_error, mark_final_if_same, mark_not_found
 from autorubric.llm.http.secrets import HiddenHeaders, drop_secret_headers, redact
 from autorubric.llm.http.transport import HttpReply, TransportError, find_proxy
-from autorubric.llm.http.wire import bound_prompt, build_body, build_sampling, encode_body, read_answer, with_limit
+from autorubric.llm.http.wire import (
+    bound_prompt,
+    build_body,
+    build_identity,
+    build_sampling,
+    encode_body,
+    read_answer,
+    with_limit,
+)
 from autorubric.llm.limits import Limit, explain_limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
@@ -81,7 +89,7 @@ class ChatModel:
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
         self._parameters = build_sampling(config, self.endpoint.provider)
         self._asked = find_sent_limit(self._parameters) or None
-        self._identity = self._build_identity()
+        self._identity = build_identity(config, self.endpoint)
         self._endpoints = find_shared_endpoints() if endpoints is None else endpoints
         self._limiter = self._endpoints.find_limiter(self.endpoint)
         self._dialect = self._endpoints.find_dialect(self.endpoint)
@@ -172,11 +180,11 @@ class ChatModel:
                 is_doubted = self._dialect.must_omit_schema(body, before, outcome)
                 earlier = None if is_doubted or gates[0].is_down_since(replies) else before
                 before, outcome, replies = outcome, mark_final_if_same(earlier, outcome), gates[0].replies
-                self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
+                is_held = self._notify(request, outcome, gates, ahead, reservation)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
-                wait = retries.compute_wait(outcome, time.monotonic())
+                wait = retries.compute_wait(outcome, time.monotonic(), is_held=is_held)
                 self._report(request, tries, outcome, wait)
-                end = gates[0].find_end(self.name, outcome, self._config.max_retries)
+                end = gates[0].find_end(self.name, outcome, self._config)
                 if wait is None or end is not None:
                     raise CallError(dataclasses.replace(self.build_failure(outcome, tries), end=end))
                 await self._wait_to_retry(wait, outcome, tries, reservation, ahead)
@@ -330,22 +338,34 @@ class ChatModel:
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
         attempts.emit(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
-    def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
-        """Tell the calls behind this one what it met; no call waits for one that waits for the budget."""
+    def _notify(
+        self, request: Request, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], reservation: Reservation
+    ) -> bool:
+        """Tell the calls behind this one what it met; return whether it waits for the end of an outage.
+
+        No call waits for one that waits for the budget.
+        """
         failure = dataclasses.replace(self.build_failure(fault, 0), sent=False)
+        waits_for_budget = fault.maybe_billed and reservation.budget is not None
+        gate, outages = gates[0], reservation.outages
+        gate.note_fault(fault, request.item)
+        if outages is not None:
+            outages[self.name] = gate.describe_outage
         if fault.kind in ("auth", "quota", "unreachable"):
-            for gate in gates:
-                gate.refuse(failure)
+            for each in gates:
+                each.refuse(failure)
             ahead.clear()
         elif fault.kind == "no_model":
-            gates[0].refuse(failure)
+            gate.refuse(failure)
             gates[1].open()
             ahead.clear()
-        elif fault.kind in ("server", "network") and not (gates[0].replies or waits_for_budget):
-            gates[0].hold(fault)
+        elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
+            gate.hold()
             gates[1].open()
+            return gate.replies > 0 and is_about_server(fault)
         elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)
+        return False
 
     def build_failure(self, fault: Fault, attempts: int) -> Failure:
         """The failure of a request after this many attempts."""
@@ -370,26 +390,6 @@ class ChatModel:
         if isinstance(most, int):
             return prompt + min(most, int(_GUESSED_COMPLETION))
         return prompt + round(self._completion)
-
-    def _build_identity(self) -> tuple[Any, ...]:
-        config, thinking = self._config, self._config.get_thinking_config()
-        level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
-        identity = (
-            self.endpoint.base_url,
-            self.endpoint.model,
-            config.temperature,
-            config.max_tokens,
-            config.top_p,
-            config.seed,
-            level,
-            dict(config.extra_params),
-            drop_secret_headers(config.extra_headers),
-        )
-        try:
-            json.dumps(identity, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"model {self.name!r} has extra_params that are not JSON: {error}") from None
-        return identity
 
 
 def _build_headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:

@@ -173,7 +173,7 @@ class Limiter:
         self.pace = Pace(self._processes)
         self.in_flight, self._most, self._room = 0, 1, math.inf
         self._replies, self._cut_at = 0, -math.inf
-        self.address = Address()
+        self.address = Address(account.partition(" ")[0])  # an account is a base URL and a key
         self.gate = Gate()
         self._clock = clock
         self._slots = slots

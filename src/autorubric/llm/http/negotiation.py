@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowed_tokens import Context, find_allowed_tokens, find_sent_limit
 from autorubric.llm.http.retry import UNEXPLAINED, Fault
 from autorubric.llm.request import CallError, Failure
@@ -165,28 +166,34 @@ MOST_HELD = 16
 """Calls that go one after the other while each fails: enough to end the run if none is retried."""
 PATIENCE = 60.0
 """Seconds after the first failure from which on an endpoint without any reply counts as out of order."""
+OUTAGE_PATIENCE = 900.0
+"""The same for an endpoint that has replied: the restart of a large model takes up to ten minutes."""
 FEWEST_FAILED = 8
 """The minimum number of failed attempts in that time."""
+FEWEST_ITEMS = 4
+"""The minimum number of items that they are about, once the endpoint has replied: one text can cause all of its."""
 
 
-def _is_about_server(fault: Fault) -> bool:
+def is_about_server(fault: Fault) -> bool:
     """Whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
-    return fault.kind in ("server", "network") and fault.status != 500
+    is_timeout = fault.kind == "timeout" and not fault.maybe_billed  # no connection
+    return is_timeout or (fault.kind in ("server", "network") and fault.status != 500)
 
 
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
     A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
-    `refusal`) or is held: then calls go one after the other until one has a reply (`replies` counts them) or enough
-    have none.
+    `refusal`) or is held: then calls go one by one until one has a reply (`replies` counts them) or enough have none.
     """
 
     def __init__(self) -> None:
         self.is_open = self._is_held = False
         self.replies = 0
         self.refusal: Failure | None = None
-        self.failed = 0  # attempts that met a fault of the server, until the first reply
+        self.failed = 0  # attempts since the last sign of life that may show that the server is down
+        self._items: set[str] = set()  # what they were for
+        self._last: Fault | None = None  # of them
         self._held = 0
         self._failed_at = 0.0  # when the first of them failed
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
@@ -210,12 +217,35 @@ class Gate:
         self.is_open, self._is_held = True, False
         self._end(None)
 
-    def hold(self, fault: Fault) -> None:
-        """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
-        if _is_about_server(fault):
+    @property
+    def is_down(self) -> bool:
+        """Whether an endpoint that has replied gives only errors now."""
+        return self.replies > 0 and self.failed >= FEWEST_FAILED and len(self._items) >= FEWEST_ITEMS
+
+    def describe_outage(self) -> tuple[float, str] | None:
+        """For how long the server has failed, and its last words; None if it works or a single call has failed."""
+        if self._last is None or not self.failed or not (self._is_held or self.is_down):
+            return None
+        return time.monotonic() - self._failed_at, self._last.message
+
+    def note_fault(self, fault: Fault, item: str) -> None:
+        """Count a failed attempt of a request about `item`."""
+        if is_about_server(fault) or (self.replies and fault.kind == "timeout"):
             self._failed_at = self._failed_at if self.failed else time.monotonic()
             self.failed += 1
-        if self._held > MOST_HELD:
+            self._items.add(item)
+            self._last = fault
+        elif self.replies and fault.kind not in ("server", "network"):  # the endpoint works
+            self._note_alive()
+
+    def must_hold(self, fault: Fault, *, is_patient: bool) -> bool:
+        """Whether calls go one after the other after this fault; once there were replies, only those of a run do."""
+        is_failing = not self.replies or (is_patient and self.is_down)
+        return is_failing and (fault.kind in ("server", "network") or is_about_server(fault))
+
+    def hold(self) -> None:
+        """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
+        if self._held > MOST_HELD and not self.replies:
             self.open()
             return
         self.is_open, self._is_held = False, True
@@ -224,15 +254,21 @@ class Gate:
 
     def renew(self) -> None:
         """Let a call of a new run go first, unless one had a reply."""
-        if not self.replies:
+        if self.replies:
+            self._note_alive()
+        else:
             self.is_open, self._held, self.failed = False, 0, 0
+            self._items.clear()
 
-    def find_end(self, name: str, fault: Fault, retries: int) -> Failure | None:
+    def find_end(self, name: str, fault: Fault, config: LLMConfig) -> Failure | None:
         """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
-        is_enough = self.failed >= max(FEWEST_FAILED, retries + 2) and not self.replies
-        if not (_is_about_server(fault) and is_enough) or time.monotonic() - self._failed_at < PATIENCE:
+        enough = self.is_down if self.replies else self.failed >= max(FEWEST_FAILED, config.max_retries + 2)
+        patience = max(OUTAGE_PATIENCE, config.timeout) if self.replies else PATIENCE
+        seconds = time.monotonic() - self._failed_at
+        if fault is not self._last or not enough or seconds < patience:
             return None
-        return Failure("no_reply", f"{name}: no reply in the first {self.failed} attempts; the last: {fault.message}")
+        which = f"for {seconds / 60:.0f} minutes, in the last" if self.replies else "in the first"
+        return Failure("no_reply", f"{name}: no reply {which} {self.failed} attempts; the last: {fault.message}")
 
     def is_down_since(self, replies: int) -> bool:
         """Whether an endpoint that worked has sent no more than these replies so far."""
@@ -241,6 +277,12 @@ class Gate:
     def note_reply(self) -> None:
         """Count a reply, and open the gate if it is held."""
         self.replies += 1
+        if self.failed or self._is_held:
+            self._note_alive()
+
+    def _note_alive(self) -> None:
+        self.failed = 0
+        self._items.clear()
         if self._is_held:
             self.open()
 
@@ -287,7 +329,7 @@ def open_gates(ahead: list[Gate]) -> None:
 
 async def pass_turn(fault: Fault, ahead: list[Gate]) -> None:
     """Let another waiting call go first after a fault that is not about one request."""
-    if not _is_about_server(fault) or not ahead:
+    if not is_about_server(fault) or not ahead:
         return
     for gate in ahead:
         gate.leave(again=True)

@@ -163,8 +163,10 @@ _DENIED = re.compile(
 """A key or an account that is not accepted, under another status (Gemini, xAI, Groq, LiteLLM, Bedrock, MiniMax)."""
 _CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error|degraded function")
 """A model that is gone until it is loaded again, under status 400 (LM Studio, NVIDIA)."""
-_NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
-"""A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
+_NOT_HTTPS = r"to (?:an )?https (?:port|server)|speaking plain http"
+"""Plain HTTP where HTTPS is expected (nginx and Go; Apache)."""
+_NO_PATH = re.compile(rf"unexpected endpoint or method|{_NOT_HTTPS}")
+"""A wrong path, in a 200 (LM Studio), or a wrong scheme."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
 UNEXPLAINED = (
     r"^\W*$|internal[ _]?(?:server[ _]?)?error(?! ?:)|server had an error|something went wrong|"
@@ -218,7 +220,7 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
     ((503,), _NO_CHANNEL, None, ("no_model", False)),
-    ((400, 500), _NO_PATH, 80, ("no_model", False)),
+    ((400, 500), _NO_PATH, _OPENING, ("no_model", False)),
 )
 """The statuses under which words count, the words, the part of an error that contains them, and what they say."""
 
@@ -327,13 +329,15 @@ class Retries:
         self._faults = self._refusals = 0
         self._refused_at = math.inf
 
-    def compute_wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
-        """Seconds until the next attempt, or None if there is none."""
+    def compute_wait(
+        self, fault: Fault, now: float, rng: random.Random = _RANDOM, *, is_held: bool = False
+    ) -> float | None:
+        """Seconds until the next attempt, or None if there is none; a call that is held through an outage goes on."""
         if not fault.again or not self._most:
             return None
         if fault.kind != "rate_limit":
             self._faults += 1
-            is_last = self._faults > self._most
+            is_last = self._faults > self._most and not is_held
             return None if is_last else self._backoff.draw_wait(self._faults - 1, fault.retry_after, rng)
         self._refusals += 1
         self._refused_at = min(self._refused_at, now)
@@ -343,18 +347,18 @@ class Retries:
         return again.draw_wait(self._refusals - 1, fault.retry_after, rng)
 
 
-def mark_unreachable(fault: Fault) -> Fault:
-    """The fault of an address where nothing has answered yet."""
+def mark_unreachable(fault: Fault, url: str) -> Fault:
+    """The fault of the address `url` where nothing has answered yet."""
     what = "readable response" if fault.maybe_billed else "response"
-    message = f"{fault.message}; no {what} so far; check the address, and that the server is running"
+    message = f"{fault.message}; no {what} so far; check the address {url}, and that the server is running"
     # An attempt that reached the endpoint is charged at its worst case, as if a response had been lost.
     status = 200 if fault.maybe_billed else None
     return replace(fault, kind="unreachable", message=message, status=status, again=False)
 
 
-def mark_wrong_address(fault: Fault) -> Fault:
-    """The fault of an address that answers with a web page."""
-    message = f"{fault.message}: check the base URL, which usually ends in /v1"
+def mark_wrong_address(fault: Fault, url: str) -> Fault:
+    """The fault of the address `url`, which answers with a web page."""
+    message = f"{fault.message}: check the base URL {url} (most end in /v1)"
     # No status: no endpoint has answered, so none can have billed.
     return replace(fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False)
 
@@ -362,9 +366,10 @@ def mark_wrong_address(fault: Fault) -> Fault:
 def mark_not_found(fault: Fault, endpoint: Endpoint) -> Fault:
     """The fault of an unknown model or address with the URL that was called, and what is usually wrong there."""
     hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
-    asked = endpoint.build_url("/chat/completions")
-    message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"
-    return replace(fault, message=message)
+    what = f"check the base URL and the model's name{hint}"
+    if re.search(_NOT_HTTPS, fault.text, re.IGNORECASE):
+        what = "the base URL must begin with https://"
+    return replace(fault, message=f"{fault.message}; the URL was {endpoint.build_url('/chat/completions')}: {what}")
 
 
 def mark_final_if_same(before: Fault | None, fault: Fault) -> Fault:

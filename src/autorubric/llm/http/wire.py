@@ -1,5 +1,6 @@
 """The chat completions protocol: a request to bytes, a response body to a reply."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from autorubric.errors import ConfigError
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import SLOW_MARK, decode_json, encode_json
 from autorubric.llm.config import LLMConfig, ThinkingLevel
@@ -14,8 +16,9 @@ from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.allowed_tokens import find_sent_limit
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
+from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.retry import Fault, classify_error_object, classify_response, clean
-from autorubric.llm.http.secrets import hide_secrets, redact
+from autorubric.llm.http.secrets import drop_secret_headers, hide_secrets, redact
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
 
@@ -101,6 +104,28 @@ def _collect_texts(value: object, depth: int = 0) -> Iterator[str]:
 
 
 SEED_PER_DRAW = 1000
+
+
+def build_identity(config: LLMConfig, endpoint: Endpoint) -> tuple[Any, ...]:
+    """Address, served name and all that is sent with each request, except keys and other secrets."""
+    thinking = config.get_thinking_config()
+    level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
+    identity = (
+        endpoint.base_url,
+        endpoint.model,
+        config.temperature,
+        config.max_tokens,
+        config.top_p,
+        config.seed,
+        level,
+        dict(config.extra_params),
+        drop_secret_headers(config.extra_headers),
+    )
+    try:
+        json.dumps(identity, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"model {endpoint.name!r} has extra_params that are not JSON: {error}") from None
+    return identity
 
 
 def build_sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
@@ -290,6 +315,10 @@ def _describe_not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
         return "the answer is empty"
     if raw.lstrip().startswith((b"data:", b"event:", b":")):
         return "the stream ended before the reply was complete"
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return f"the answer is not UTF-8 at byte {error.start:,}: {_quote_beginning(raw[error.start :], secrets)}"
     return f"the answer is not JSON: {_quote_beginning(raw, secrets)}"
 
 

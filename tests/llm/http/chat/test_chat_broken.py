@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +49,7 @@ BROKEN = {
 }
 
 
-async def graded(endpoint: Loopback, folder: Path) -> EvalResult:
+async def graded(endpoint: Loopback, folder: Path, **settings: Any) -> EvalResult:
     config = LLMConfig(
         "judge",
         api_base=endpoint.url,
@@ -55,6 +57,7 @@ async def graded(endpoint: Loopback, folder: Path) -> EvalResult:
         max_parallel_requests=CONCURRENCY,
         retry_min_wait=0.0,
         retry_max_wait=0.0,
+        **settings,
     )
     dataset = RubricDataset(
         "Why?", Rubric([Criterion(requirement="Is kind.")]), [DataItem(f"So {n}.", "") for n in range(ITEMS)]
@@ -73,6 +76,7 @@ async def test_a_server_that_gives_no_readable_answer_ends_the_run_early_and_it_
                 endpoint.answer = lambda n, body, broken=broken: broken(endpoint)
                 result = await graded(endpoint, tmp_path / name)
                 assert result.stopped is not None and "no readable response so far" in result.stopped
+                assert ("the server may expect https://" in result.stopped) == (name == "reset")
                 least = 1 if name == "brotli" else MOST_BROKEN
                 assert least <= len(endpoint.bodies) < least + CONCURRENCY
                 endpoint.bodies.clear()
@@ -181,17 +185,19 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate = negotiation.Gate()
-    server, limited, of_text = (
+    server, limited, of_text, slow_text = (
         Fault("server", "HTTP 502", 502),
         Fault("rate_limit", "HTTP 429"),
         Fault("server", "", 500),
+        Fault("timeout", "no complete answer within 9 s", maybe_billed=True),
     )
-    for fault in [of_text, server] * FEWEST_FAILED:
-        gate.hold(fault)
-    assert gate.find_end("m", server, 3) is None  # all in less than a second
+    config, slow = LLMConfig("m", timeout=0.01), LLMConfig("m", timeout=1000.0)
+    for fault in [of_text, slow_text, server] * FEWEST_FAILED:
+        gate.note_fault(fault, "1")
+    assert gate.find_end("m", server, config) is None  # all in less than a second
     monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
     ends = [
-        gate.find_end("m", fault, retries)
+        gate.find_end("m", fault, replace(config, max_retries=retries))
         for fault, retries in ((server, 3), (server, 50), (limited, 3), (of_text, 3))
     ]
     assert [end and end.message for end in ends] == [
@@ -199,4 +205,52 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
         *[None] * 3,
     ]
     gate.note_reply()
-    assert gate.find_end("m", server, 3) is None
+    assert gate.find_end("m", server, config) is None
+    monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
+    for item in ("1", "1", "2", "3", "3", "3", "3", "4"):
+        assert not gate.is_down
+        gate.note_fault(server, item)
+    time.sleep(0.02)
+    assert gate.find_end("m", server, slow) is None
+    found = gate.find_end("m", server, config)
+    assert found is not None
+    assert found.message == "m: no reply for 0 minutes, in the last 8 attempts; the last: HTTP 502"
+    assert gate.find_end("m", slow_text, config) is None
+    gate.note_fault(slow_text, "4")
+    assert gate.find_end("m", slow_text, config) is not None
+    gate.note_fault(limited, "4")  # the endpoint asks to wait, so it works
+    assert not gate.is_down
+
+
+async def test_calls_wait_until_a_server_is_back_or_the_run_ends_and_can_be_resumed(
+    endpoint: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = 10
+    outages = {
+        "bad gateway": lambda: endpoint.error(502, "no upstream"),
+        "reset": lambda: reset(endpoint),
+    }
+    with offenders() as case:
+        for name, failing in outages.items():
+            with case(name):
+                endpoint.bodies.clear()
+                monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 900.0)
+                down = range(before, before + 4 * CONCURRENCY + 20)  # more than all attempts of the calls in flight
+                endpoint.answer = lambda n, body, failing=failing, down=down: (
+                    failing() if n in down else endpoint.ok(VERDICT)
+                )
+                result = await graded(endpoint, tmp_path / name)
+                assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
+                assert len(endpoint.bodies) == ITEMS + len(down)
+
+                endpoint.bodies.clear()
+                monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
+                endpoint.answer = lambda n, body, failing=failing: failing() if n >= before else endpoint.ok(VERDICT)
+                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                assert "judge: no reply for 0 minutes, in the last " in (result.stopped or "")
+                assert len(result.get_scores()) == before
+                endpoint.bodies.clear()
+                endpoint.answer = lambda n, body: endpoint.ok(VERDICT)
+                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
+                assert len(endpoint.bodies) == ITEMS - before

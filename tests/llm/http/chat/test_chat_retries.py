@@ -109,13 +109,15 @@ async def test_a_body_that_is_not_json_is_retried_and_quoted(endpoint: Loopback)
     failure = await failure_of(endpoint, max_retries=1)
     assert (failure.kind, failure.attempts) == ("network", 2)
     assert "not JSON: gateway, try later" in failure.message
+    endpoint.answer = lambda n, body: web.Response(body=b'{"choices": "caf\xe9"}', content_type="application/json")
+    assert 'not UTF-8 at byte 16: \ufffd"}' in (await failure_of(endpoint, max_retries=0)).message
 
 
 async def test_an_address_that_serves_web_pages_from_the_start_is_a_wrong_address(endpoint: Loopback) -> None:
     endpoint.answer = lambda n, body: web.Response(text="<!DOCTYPE html><p>Welcome</p>", content_type="text/html")
     failure = await failure_of(endpoint, max_retries=3)
     assert (failure.kind, failure.attempts, failure.ends_run) == ("unreachable", 1, True)
-    assert "check the base URL, which usually ends in /v1" in failure.message
+    assert f"check the base URL {endpoint.url} (most end in /v1)" in failure.message
 
 
 async def test_a_web_page_between_answers_is_a_gateway_in_trouble_and_is_retried(endpoint: Loopback) -> None:
