@@ -19,7 +19,7 @@ import pytest
 from autorubric import Criterion, Rubric, evolve, grade, reward, status
 from autorubric.cli.app import run
 from autorubric.errors import LedgerError
-from autorubric.testing import LoopbackEndpoint
+from autorubric.testing import Latency, LoopbackEndpoint
 from tests.cli.test_serve import asked, posted, serving
 from tests.jobs.test_finished_first import dataset
 from tests.offenders import offenders
@@ -198,6 +198,7 @@ def test_a_run_that_a_signal_ended_says_how_to_resume_it(tmp_path: Path) -> None
                             assert any("stopping" in line for line in process.stderr)
                             process.send_signal(signal.SIGINT)
                         process.communicate(timeout=600)
+                    endpoint._service._latency = Latency()  # only the signal needs calls that take a while
                     found = status(folder / NAME)
                     state, why = ("died", "") if ended == "killed" else ("unfinished", "interrupted")
                     kind = "synthesis" if name == "synthesize" else "evaluation"

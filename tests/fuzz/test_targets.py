@@ -82,6 +82,11 @@ def test_a_change_leaves_json_whole_and_what_stands_around_it() -> None:
         json.loads(text[20:-10])
 
 
+def test_a_value_too_deep_to_copy_is_left_to_other_changes() -> None:
+    deep = b"[" * 900 + b"]" * 900
+    assert None in [mutated(deep, seed) for seed in range(100)]
+
+
 def fuzz(*names: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "AUTORUBRIC_FUZZ_SECONDS": "2"}
     command = [sys.executable, "-m", "fuzz", *names]

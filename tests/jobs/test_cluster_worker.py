@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pwd
 import socket
 import sqlite3
 import tempfile
@@ -137,6 +138,13 @@ def test_one_process_takes_in_what_workers_have_left_on_its_machine_and_names_th
         assert endpoint.stats()["requests"] == ITEMS
     assert not folder.parent.exists()
     assert not spool.exists()
+
+
+def test_a_user_without_a_name_has_a_folder_for_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert make_ledger_folder("run").parent.name == "autorubric-ray-unnamed"
 
 
 def test_the_ledgers_of_workers_are_in_no_folder_of_somebody_else(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pwd
 import re
 import time
 from datetime import date, datetime
@@ -476,3 +477,18 @@ def test_a_tilde_is_the_home_directory_wherever_a_directory_is_created(
     made |= {"rubric.yaml", "dataset.json", "judge.yaml"}
     assert {path.name for path in home.iterdir()} == made
     assert [path.name for path in work.iterdir()] == ["grade.yaml"]
+
+
+def test_a_tilde_without_a_home_directory_is_refused_and_the_name_of_nobody_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    grade(
+        ["Hello"], rubric=Rubric([Criterion(requirement="Is kind.")]), judge="builtin/offline", out="~nobody-here/a"
+    )
+    assert autorubric.status("~nobody-here/a").state == "completed"
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    for read in (autorubric.status, Rubric.from_file):
+        with pytest.raises(InputError, match=r"~/a\.yaml: the home directory is not known; set HOME"):
+            read("~/a.yaml")

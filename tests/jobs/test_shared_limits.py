@@ -377,16 +377,18 @@ async def test_a_process_without_a_reply_ends_the_run_unless_another_had_one_or_
 
 
 _ENDS_FIRST = """
-import sys, time
+import sys, threading
 from autorubric.jobs.talk import run_ordered
 
+closed = threading.Event()
+
 async def work(talk, order):
-    talk.listen(lambda word: None, lambda: None, 60.0)
+    talk.listen(lambda word: None, closed.set, 60.0)
     return {}
 
 run_ordered(work)
 print("over", file=sys.stderr, flush=True)
-time.sleep(1)
+closed.wait(60)
 """
 
 

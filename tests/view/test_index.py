@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric.dataset import RubricDataset
-from autorubric.view import figures
+from autorubric.view import figures, view_server
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.indexer import BATCH_BYTES, Indexer
 from autorubric.view.index.schema import FILE_NAME, note, open_index, reading
@@ -19,6 +18,7 @@ from autorubric.view.sources import open_sources
 from autorubric.view.view_server import IndexWorker
 from tests.offenders import offenders
 from tests.oracles import proportion_confint
+from tests.processes import wait_until
 from tests.view.viewing import RUBRIC, STORED, item, judged, line, viewing, vote, write_run
 
 CAUSE, BRIEF = RUBRIC
@@ -197,12 +197,18 @@ def test_an_item_that_spans_two_chunks_of_the_file_is_found(tmp_path: Path) -> N
     assert [lines.read_item(number)["id"] for number in range(9)] == [f"e{number}" for number in range(9)]
 
 
-def test_an_index_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_index_that_cannot_be_written_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    monkeypatch.setattr(view_server, "_HEAD_START", 0)
+    monkeypatch.setattr(view_server, "_SECONDS", 0.01)
+    monkeypatch.setattr(IndexWorker, "_release", lambda worker, number: tries.append(number))
     run = write_run(tmp_path / "run", ITEMS, LINES)
     (run / ".view").write_text("in the way")
     worker = IndexWorker(open_sources([run]))
     worker.start()
-    time.sleep(1.8)  # it begins after half a second and tries again every second
+    wait_until(lambda: len(tries) >= 3, "the index is not tried again")
     worker.stop()
     assert [record.getMessage() for record in caplog.records] == [
         f"{run}/.view: the index cannot be written: [Errno 17] File exists: '{run}/.view'"

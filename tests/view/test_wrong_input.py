@@ -8,14 +8,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from autorubric.cli.app import run
+from autorubric.view.index.schema import FILE_NAME
 from tests.offenders import offenders
+from tests.processes import wait_until
 from tests.view.viewing import RUBRIC, STORED, item, judged, line, viewing, write_run
 
 CAUSE, BRIEF = RUBRIC
@@ -70,7 +71,7 @@ def test_an_index_that_is_deleted_is_made_anew(tmp_path: Path) -> None:
     with viewing(folder) as viewer:
         viewer.indexed()
         shutil.rmtree(folder / ".view")
-        time.sleep(1.5)
+        wait_until((folder / ".view" / FILE_NAME).exists, "no index is made")
         assert viewer.indexed().data("/r/0/items")["count"] == 3
 
 

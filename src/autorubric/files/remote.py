@@ -48,7 +48,8 @@ def make_path(value: str | Path) -> Path:
     """The path that a user means, with `~` as the home directory; `find_address` converts one of an address back.
 
     Raises:
-        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain.
+        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain, or
+            the home directory is not known.
 
     Example:
         >>> make_path("ftp://host/rows.csv")
@@ -59,7 +60,12 @@ def make_path(value: str | Path) -> Path:
     if address is not None:
         check_address(address)
     path = Path(value)
-    return path.expanduser() if path.parts[:1] == ("~",) else path
+    if path.parts[:1] != ("~",):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: the home directory is not known; set HOME, or write the path in full") from None
 
 
 def check_address(address: str) -> None:

@@ -243,7 +243,7 @@ def _read_directory(value: Any) -> Any:
             raise ValueError("a run directory has to be on this machine")
         if "\0" in str(found):
             raise ValueError("a path cannot contain a null byte")
-        return Path(found).expanduser()
+        return make_path(found)
     raise ValueError("expected a run directory, or the result of a run that has one")
 
 

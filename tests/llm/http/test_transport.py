@@ -282,6 +282,19 @@ async def test_names_lead_to_their_addresses_but_never_to_a_link_local_one(monke
             await transport.close()
 
 
+SIGNING = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 def certified(folder: Path) -> ssl.SSLContext:
     """A server's certificate for `localhost`; its authority is at `folder / "ca.pem"`."""
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
@@ -291,7 +304,13 @@ def certified(folder: Path) -> ssl.SSLContext:
         made = x509.CertificateBuilder(subjects[0], subject, key.public_key(), number + 1)
         made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
         made = made.add_extension(x509.BasicConstraints(number == 0, None), critical=True)
-        if number:
+        # Python 3.13 asks for identifiers of keys, and for the use of an authority's key.
+        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        if number == 0:
+            made = made.add_extension(SIGNING, critical=True)
+        else:
+            authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key())
+            made = made.add_extension(authority, critical=False)
             made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         pem = made.sign(keys[0], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         (folder / ("server.pem" if number else "ca.pem")).write_bytes(pem)

@@ -41,7 +41,11 @@ def make_ledger_folder(run: str) -> Path:
     Raises:
         InputError: the folder belongs to another user.
     """
-    top = Path(tempfile.gettempdir()) / f"autorubric-ray-{getpass.getuser()}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "unnamed"
+    top = Path(tempfile.gettempdir()) / f"autorubric-ray-{user}"
     try:
         top.mkdir(mode=0o700, exist_ok=True)
         top.chmod(0o700)
