@@ -306,7 +306,7 @@ _EVENT = {
     "id": 1, "at": 1.5, "kind": "label", "item": "a", "criterion": "Cause", "digest": "0" * 32, "annotator": "ana",
     "verdict": "MET", "note": "", "quote": "", "seconds": 2.0, "supersedes": None, "draw": None,
 }  # fmt: skip
-_REPORT = {"autorubric": "0", "layout": 1, "settings": {"items": "worst:1", "text": True}, "comparison": None}
+_REPORT = {"autorubric": "0", "layout": 2, "settings": {"items": "worst:1", "text": True}, "comparison": None}
 _REPORTS = (
     json.dumps({**_REPORT, "summary": {"scores": {"mean": 0.5}}, "items": [{"score": 1}]}),
     f"### `run`\n\n| Score | 0.5 |\n\n<!-- {json.dumps(_REPORT)} -->\n",

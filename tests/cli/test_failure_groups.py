@@ -241,6 +241,7 @@ def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> N
             "m: HTTP 500: 'no worker' (the same response twice)",
             "HTTP 500 from m: 'no worker' (the same response twice)",
         ),
+        ("m: HTTP 500: no worker", "HTTP 500 from m: 'no worker'"),  # of an earlier version
     ],
 )
 def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message: str, line: str) -> None:

@@ -225,7 +225,7 @@ WRONG = [
     ("grade", "1: 2", "the key 1 is not a string"),
     ("grade", "null: 2", "the key None is not a string"),
     ("grade", "data: d.json\nfew_shot: 1", "few_shot has no effect without --judge MODEL"),
-    ("synthesize", "input: q.jsonl\nmodels: m\nstep_files: new", "step_files is 'new'; expected one of full, latest"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol is 'new'; expected one of 1, 2"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: m", "expected a mapping at 'roles', got str"),
     ("synthesize", "input: q.jsonl\nmodels: m\nfull: 3", "full is 3"),
     ("grade", "judge: m\nllm_calls: per_item", "unknown key 'llm_calls'; the keys are the flags of --help"),

@@ -14,6 +14,7 @@ import pytest
 from autorubric import Criterion, Rubric, RubricDataset, improve, improve_async
 from autorubric.cli.app import run
 from autorubric.errors import InputError
+from autorubric.improvement.samples import hash_item
 from autorubric.runs.stopping import Stop
 from autorubric.testing.faults import Fault
 from tests.improvement.essays import (
@@ -535,6 +536,15 @@ def test_copies_that_differ_in_white_space_decide_nothing_a_second_time(tmp_path
         words = [*files(tmp_path, labels, only="Tides"), *models(near.base_url)]
         assert run([*words[:-5], str(tmp_path / "second"), *words[-4:]]) == 2
         assert "were used by an earlier run and cannot decide" in capsys.readouterr().err
+        assert near.counts.requests == asked
+        # Records of earlier versions have digests of whole texts, with the reasoning.
+        for item in labels:
+            item.submission = f"<think>So.</think> {item.submission}"
+        texts = [(labels.get_item_prompt(n), item.submission) for n, item in enumerate(labels)]
+        digests = [hash_item(*(" ".join(part.split()) for part in pair)) for pair in texts]
+        (tmp_path / "labels.json.used.jsonl").write_text("".join(json.dumps({"item": one}) + "\n" for one in digests))
+        words = [*files(tmp_path, labels, only="Tides"), *models(near.base_url)]
+        assert run([*words[:-5], str(tmp_path / "third"), *words[-4:]]) == 2
         assert near.counts.requests == asked
 
 

@@ -358,6 +358,19 @@ async def test_a_reply_that_asking_again_cannot_mend_is_asked_again_by_the_next_
         assert len(model.asked) == session
 
 
+async def test_a_cut_off_reply_that_no_longer_limit_can_mend_is_not_asked_again() -> None:
+    model = RuleModel(lambda request: Reply("half", finish_reason="length", usage=Usage(10, 20)))
+    with Ledger.in_memory() as ledger:
+        failure = failed(
+            await Executor(ledger).ask_for(
+                model, question(), lambda reply: Unreadable("truncated", "nothing but steps", again=False)
+            )
+        )
+    assert (failure.kind, failure.message) == ("truncated", "nothing but steps")
+    assert failure.reply is not None and failure.reply.text == "half"
+    assert len(model.asked) == 1
+
+
 async def test_a_failed_call_is_returned_as_it_is_and_not_asked_again() -> None:
     model = RuleModel(lambda request: Failure("timeout", "no answer in 60 s"))
     with Ledger.in_memory() as ledger:

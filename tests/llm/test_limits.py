@@ -110,6 +110,17 @@ async def test_an_old_ledger_with_a_truncated_reply_leads_to_the_next_limit_with
     assert model.asked == [2000]
 
 
+async def test_what_an_older_version_was_answered_after_a_truncated_reply_is_found() -> None:
+    model, request = Writer(needs=1500), ask()
+    again = Request(request.messages, request.role, reask=1)
+    with Ledger.in_memory() as ledger:
+        for asked, reply in ((request, Reply(WHOLE[:5], "length")), (again, Reply(WHOLE))):
+            await ledger.record(CallRow.build(compute_key(model, asked), model, asked, reply, UNBILLED))
+        (answer,) = await asked_of(model, ledger, request)
+    assert isinstance(answer, Answer)
+    assert model.asked == []
+
+
 async def test_of_recorded_replies_with_different_limits_the_last_is_found() -> None:
     model, request = Writer(needs=1500), ask()
     cut, larger = Reply(WHOLE[:5], "length", limit=1000), replace(request, max_tokens=2000)

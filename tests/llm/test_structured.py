@@ -322,14 +322,17 @@ def test_a_text_is_read_without_its_thinking() -> None:
     assert answer.value == "Paris."
 
 
-def test_a_text_that_was_cut_off_is_not_read() -> None:
-    answer = read_text(Reply("Paris is", finish_reason="length"))
-    assert isinstance(answer, Unreadable)
-    assert answer.kind == "truncated"
+def test_a_text_that_was_cut_off_is_read_only_on_request() -> None:
+    reply = Reply("Paris is", finish_reason="length")
+    refused, taken = read_text(reply), read_text(reply, whole=False)
+    assert isinstance(refused, Unreadable)
+    assert refused.kind == "truncated"
+    assert isinstance(taken, Answer)
+    assert (taken.value, taken.notes) == ("Paris is", ("the text is cut off at the token limit",))
 
 
 def test_a_text_that_is_all_thinking_is_empty() -> None:
-    answer = read_text(Reply("<think>\nwhere was I"))
+    answer = read_text(Reply("<think>\nwhere was I", finish_reason="length"), whole=False)
     assert isinstance(answer, Unreadable)
     assert answer.kind == "empty"
 

@@ -12,9 +12,8 @@ from autorubric.graders.judge import JudgeInput, ShownOptions
 from autorubric.graders.judge_replies import read_said
 from autorubric.graders.rubric_judge import Entries, RubricJudge
 from autorubric.llm.request import Reply
-from autorubric.llm.structured import read_text
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.drafts import read_pitfalls
+from autorubric.synthesis.drafts import read_answer, read_pitfalls
 from autorubric.synthesis.gated import read_rewrites
 from autorubric.synthesis.items import read_additions, read_rubric
 from autorubric.synthesis.relevance import read_relevance
@@ -98,8 +97,8 @@ TEXTS = ("reference", "response_a")
 """Roles that write for a reader: whatever they write after their thinking is the text."""
 
 ROLES: dict[str, Role] = {
-    "reference": _list_of_criteria(read_text),
-    "response_a": _list_of_criteria(read_text),
+    "reference": _list_of_criteria(read_answer),
+    "response_a": _list_of_criteria(read_answer),
     "rubrics_a": _list_of_criteria(read_rubric),
     "merged_rubrics": _list_of_criteria(read_rubric),
     "augmented_rubrics": _list_of_criteria(read_additions),

@@ -1,7 +1,7 @@
 """How the stored runs were written: `python -m tests.stored_runs.write FOLDER [NAME...]`.
 
-The directories next to this file were last written before the first release. From then on they stay: later code has
-to resume them as they are. A run that a later feature needs gets a new name.
+The directories next to this file were written once and are never written again: later code has to resume them as
+they are. A run that a later feature needs gets a new name.
 
 Some requests fail with an HTTP 500 and are not retried, so failures are on record. The same command runs until a
 session makes no request. Words in the texts decide what goes wrong: see `Troubled`.

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.llm.request import Failure, Request
+from autorubric.llm.request import Answer, Failure, Reply, Request
+from autorubric.synthesis.drafts import read_answer
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.stages import Plan, Stage, StageOutcome, list_letters
 from autorubric.synthesis.templates import load_synthesis_prompts
@@ -112,3 +113,12 @@ def test_a_stage_without_its_input_fails_by_the_name_of_what_is_missing(
     name: str, fields: dict[str, Any], message: str
 ) -> None:
     assert built(name, fields) == StageOutcome(failure=Failure("missing_input", message))
+
+
+def test_a_cut_off_answer_is_kept_with_a_note_and_a_refusal_is_none() -> None:
+    cut = read_answer(Reply("It scatt", finish_reason="length"))
+    assert isinstance(cut, Answer)
+    assert cut.notes == ("the text is cut off at the token limit",)
+    refused = read_answer(Reply("", refusal="I cannot help with that."))
+    assert not isinstance(refused, Answer)
+    assert (refused.kind, refused.again) == ("refusal", False)

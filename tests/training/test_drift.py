@@ -41,8 +41,7 @@ def one(
 
 def seen(rewards: Sequence[Timed], windows: int = 2, seconds: Sequence[tuple[float, dict[str, Any]]] = ()) -> Drift:
     criteria = [{"name": f"C{n}", "requirement": f"Requirement {n}", "weight": float(n)} for n in (1, 2, 3)]
-    note = {"rubric": "r", "criteria": criteria, "several": [], "graded": "as_is", "gates": []}
-    return measure_drift(rewards, len(rewards), [note], seconds, windows)
+    return measure_drift(rewards, len(rewards), [{"rubric": "r", "criteria": criteria}], seconds, windows)
 
 
 def pair(at: int, first: float, second: float | None) -> tuple[float, dict[str, Any]]:

@@ -284,12 +284,8 @@ class Recipe:
         few_shot = options.few_shot
         return {
             "judges": [
-                {
-                    "judge_id": s.judge_id,
-                    "weight": s.weight,
-                    "model": _describe_config(s.llm_config),
-                    "repeats": s.repeats,
-                }
+                {"judge_id": s.judge_id, "weight": s.weight, "model": _describe_config(s.llm_config)}
+                | ({} if s.repeats == 1 else {"repeats": s.repeats})
                 for s in self._list_specs()
             ],
             "aggregation": dataclasses.asdict(self.rules),
@@ -304,8 +300,8 @@ class Recipe:
             "evidence": options.evidence,
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
-            "compound": [self.compound, *([] if self.compound == "as_is" else [load_demands_prompt().fingerprint])],
-            "reasoning": self.reasoning,
+            **({} if self.compound == "as_is" else {"compound": [self.compound, load_demands_prompt().fingerprint]}),
+            **({} if self.reasoning == "drop" else {"reasoning": self.reasoning}),
         }
 
     def _list_specs(self) -> tuple[JudgeSpec, ...]:

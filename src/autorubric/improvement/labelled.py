@@ -15,7 +15,7 @@ from autorubric.dataset.human_scores import read_human_scores
 from autorubric.errors import InputError
 from autorubric.improvement.measures import NO_LABEL, compute_scores, list_categories, list_values
 from autorubric.improvement.samples import hash_item, normalize_spaces
-from autorubric.llm.thinking import split_reasoning
+from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.metrics.arrays import Floats, Ints
 
 
@@ -60,10 +60,10 @@ class LabelledRubric:
         """The digest of each item."""
         return [hash_item(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
-    def digest_texts(self) -> list[str]:
-        """The digests of the texts of each item, ignoring white space and reasoning."""
+    def digest_texts(self, reasoning: Reasoning = "drop") -> list[str]:
+        """The digests of the texts of each item, ignoring white space and, by default, reasoning."""
         return [
-            hash_item(*map(normalize_spaces, (self.dataset.get_item_prompt(n), split_reasoning(text)[1])))
+            hash_item(*map(normalize_spaces, (self.dataset.get_item_prompt(n), split_reasoning(text, reasoning)[1])))
             for n, text in enumerate(item.submission for item in self.dataset)
         ]
 

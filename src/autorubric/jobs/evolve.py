@@ -254,14 +254,14 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
 
 def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
     """The rule for what may change; the gates of a reward never do."""
-    rule, gates = settings.build_evolution_rule(), set[str]()
+    rule, gates = settings.build_evolution_rule(), list((read_manifest(source) or {}).get("gates") or ())
     if folder := find_ledger_folder(source):
         with ledger_view(folder) as view:
             notes = {note["rubric"]: note for _, note in view.list_observations(RUBRIC)}.values()
-        held = [({each["name"] for each in note["criteria"]}, {*note["gates"]}) for note in notes]
+        held = [({each["name"] for each in note["criteria"]}, {*note["gates"]}) for note in notes if "gates" in note]
         free = set[str]().union(*(names - closed for names, closed in held))  # a tag makes a gate in one rubric only
-        gates = gates.union(*(closed for _, closed in held)) - free
-    return replace(rule, persistent=(*rule.persistent, *sorted(gates)))
+        gates += sorted(set[str]().union(*(closed for _, closed in held)) - free)
+    return replace(rule, persistent=(*rule.persistent, *dict.fromkeys(gates)))
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:

@@ -247,7 +247,7 @@ def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: Gra
     """Write the requested tables, and update those of earlier sessions."""
     out = Path(settings.out)
     judges = grader.recipe.describe_settings()["judges"]
-    votes = VoteColumns.from_judges({judge["judge_id"]: judge["repeats"] for judge in judges})
+    votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
     for kind in (kind for kind in FORMATS if kind in settings.format or (out / f"results.{kind}").exists()):
         rows = read_result_rows(out / ITEMS_FILE, dataset, votes)
         write_table(out / f"results.{kind}", rows, list_columns(votes))

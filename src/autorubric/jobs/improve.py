@@ -265,7 +265,9 @@ class ImprovementInputs:
         if drawn is not None:
             return drawn
         before, held = self.used.read(), self.labelled
-        used = [item for item, digest in enumerate(held.digest_texts()) if digest in before]
+        # The last two are in records of earlier versions.
+        each = zip(held.digest_texts(), held.digest_texts("keep"), held.digests, strict=True)
+        used = [item for item, digests in enumerate(each) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.list_strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
         return DrawnSplit(uuid4().hex, split, labels)

@@ -151,6 +151,8 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         if self.evolve is None:
             return None
         rule = {name: value for name, value in asdict(self.build_evolution_rule()).items() if name != "gates"}
+        if not rule["split"]:  # as in manifests of earlier versions
+            del rule["split"]
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
     def build_audit(self) -> AuditPlan | None:

@@ -29,7 +29,7 @@ from autorubric.synthesis.slots import build_configs, find_slots
 from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import append_step_rows, import_steps
 from autorubric.synthesis.synthesis_run import Prepared, SynthesisRun, prepare
-from autorubric.synthesis.synthesis_settings import Queries, SynthesisSettings
+from autorubric.synthesis.synthesis_settings import Queries, SynthesisSettings, resolve_protocol
 
 
 class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
@@ -44,6 +44,10 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     export_only: bool = setting(False, "Write the output files from saved replies; send nothing.", group="Output")
     show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
+
+    def _dump_common(self) -> dict[str, Any]:
+        # A shard's own directory does not know the protocol version of the run.
+        return super()._dump_common() | {"protocol": resolve_protocol(self).protocol}
 
 
 @job(SynthesizeSettings)
@@ -98,6 +102,7 @@ def _read_rows(queries: Sequence[Any]) -> Iterator[Record]:
 
 
 async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[Record] | None) -> SynthesisResult:
+    settings = resolve_protocol(settings, start_over=settings.start_over)
     if settings.start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
     prepared, made, parts = prepare(settings, division, rows), build_configs(settings), division.parts
@@ -154,6 +159,7 @@ async def _estimate(
     """Requests, tokens and cost of the run; sends no request and writes nothing."""
     from autorubric.synthesis.plan_estimate import estimate_run
 
+    settings = resolve_protocol(settings)
     prepared = prepare(settings, division, rows)
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(open_models(build_configs(settings), 1))

@@ -180,6 +180,10 @@ class Executor:
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
                 return trial.unread or build_unread_failure(problem, reply)
             return self._limits.apply_limit(model, again)
+        if reply.limit is None and self.ledger.find(compute_key(model, again)) is not None:
+            return again  # an earlier version repeated the request with the same limit
+        if not problem.again:
+            return build_unread_failure(problem, reply)
         return self._limits.raise_limit(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:

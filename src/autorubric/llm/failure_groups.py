@@ -94,7 +94,7 @@ class FailureGroup:
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).format_line("judgment")
             '1 judgment failed: timeout: no reply (item 7); try a higher --timeout or a lower --concurrency (in ...'
-            >>> FailureGroup("merge", "server", "m: HTTP 500: 'out of memory'", 9, ["3", "7", "8"]).format_line("row")
+            >>> FailureGroup("merge", "server", "m: HTTP 500: out of memory", 9, ["3", "7", "8"]).format_line("row")
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
@@ -106,7 +106,7 @@ class FailureGroup:
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
-            f"{status[2]}{source} {_close_quote(status[3])}"
+            f"{status[2]}{source} {_quote_words(status[3])}"
             if status
             else self.message
             if self.kind in NOT_MADE
@@ -308,8 +308,10 @@ def _find_cause(message: str) -> str:
     )
 
 
-def _close_quote(words: str) -> str:
-    """The words of an endpoint with their last quote, which a shortened message lacks."""
+def _quote_words(words: str) -> str:
+    """Put the words of an endpoint in quotes, unless they are: messages of earlier versions have none."""
+    if not words.startswith("'"):
+        return f"'{words}'"
     return f"{words}'" if words.endswith("…") else words
 
 

@@ -138,7 +138,7 @@ class ReplyLimits:
             return recorded
         wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
         if request.max_tokens is None:
-            # The model's own limit, as after a run with --max-tokens-fixed, may be far too low.
+            # An earlier version stopped at the model's own limit, which may be far too low.
             wanted = max(wanted, find_first_limit(model, plain) or 0, known.worked)
         return _with_limit(plain, _cap_limit(limit, wanted))
 

@@ -138,7 +138,8 @@ class Reply:
         latency: seconds from sending the successful attempt to its last byte.
         attempts: HTTP requests that this reply took, failed ones included.
         fresh: whether this session paid for it rather than an earlier one.
-        limit: the token limit of a truncated reply, 0 if unknown; None for complete replies.
+        limit: the token limit of a truncated reply, 0 if unknown; None for complete replies and for those recorded
+            by earlier versions.
     """
 
     text: str

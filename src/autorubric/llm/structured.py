@@ -42,13 +42,13 @@ class WantedValue(NamedTuple):
     named: str = ""
 
 
-def _check_readable(reply: Reply) -> tuple[str, list[str]] | Unreadable:
-    """The text of a reply after its thinking, with notes, or why not to read it; truncated text is not read."""
+def _check_readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unreadable:
+    """The text of a reply after its thinking, with notes, or why not to read it; `whole` rejects truncated text."""
     if reply.refusal:
         return Unreadable("refusal", f"the model refused: {reply.refusal[:200]}", again=False)
     if reply.finish_reason == "content_filter":
         return Unreadable("refusal", "the endpoint's content filter stopped the reply", again=False)
-    if reply.finish_reason == "length":
+    if whole and reply.finish_reason == "length":
         if not remove_thinking(reply.text):
             return Unreadable("truncated", _describe_no_answer(reply))
         tokens = min(filter(None, (reply.limit, (reply.usage or Usage()).completion_tokens)), default=0)
@@ -70,17 +70,19 @@ def _describe_no_answer(reply: Reply) -> str:
     return f"{tokens:,} tokens of reasoning and no answer" if tokens else "the reply is reasoning and no answer"
 
 
-def read_text(reply: Reply) -> Answer[str] | Unreadable:
-    """The text of a reply without thinking and lone surrogates.
+def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
+    """The text of a reply without thinking and lone surrogates; a truncated one adds a note unless `whole`.
 
     Example:
         >>> read_text(Reply("<think>hm</think> Four.")).value
         'Four.'
     """
-    found = _check_readable(reply)
+    found = _check_readable(reply, whole)
     if isinstance(found, Unreadable):
         return found
     text, notes = found
+    if reply.finish_reason == "length":
+        notes.append("the text is cut off at the token limit")
     return Answer(text, reply, tuple(notes))
 
 

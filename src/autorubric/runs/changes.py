@@ -36,6 +36,9 @@ _OF_TRANSPORT = frozenset(
 )
 """Fields of a model's configuration that do not change what it answers."""
 
+_UNRECORDED = {"compound": "as_is", "reasoning": "drop"}
+"""Defaults of a grader that manifests leave out, so that those of earlier versions do not change."""
+
 
 def describe_change(what: str, before: Any, now: Any) -> str:
     """A sentence with the old and the new value.
@@ -50,8 +53,10 @@ def describe_change(what: str, before: Any, now: Any) -> str:
 def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
     """How a grader differs, in what changes results, from the one in a manifest.
 
+    Fields that an earlier version did not record are not compared.
+
     Example:
-        >>> find_grader_changes({"quorum": 2, "judges": []}, {"quorum": 3, "judges": []})
+        >>> find_grader_changes({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
         ['quorum: 2 before, now 3']
         >>> pasted, plain = ({"judges": [{"judge_id": "m", "model": {"api_base": f"https://host/v1{path}"}}]}
         ...                  for path in ("/chat/completions", "/"))
@@ -64,8 +69,9 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
         changes += find_value_changes(_cut_address(old[name]), _cut_address(new[name]), f"judge {name}: ")
-    skipped = {"judges": None, "stand_ins": None}
-    return changes + find_value_changes({**before, **skipped}, {**now, **skipped})
+    skipped = {"judges", "stand_ins"}
+    old = {key: value for key, value in {**_UNRECORDED, **before}.items() if key not in skipped}
+    return changes + find_value_changes(old, {key: now.get(key, _UNRECORDED.get(key)) for key in old})
 
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +245,7 @@ def _flatten(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, A
 
 def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
     model = {key: value for key, value in (judge.get("model") or {}).items() if key not in _OF_TRANSPORT}
-    return {**judge, "model": model}
+    return {"repeats": 1, **judge, "model": model}
 
 
 def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:

@@ -194,7 +194,7 @@ class EvalResult(Displayed):
         from autorubric.runs.tables import VoteColumns, build_rows
 
         judges = (self.grader_config or {}).get("judges") or ()
-        votes = VoteColumns.from_judges({judge["judge_id"]: judge["repeats"] for judge in judges})
+        votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
         for found in self.item_results:
             yield from build_rows(found.to_dict(), found.item, votes)
 

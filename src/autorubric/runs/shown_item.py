@@ -21,9 +21,7 @@ from autorubric.runs.items_file import StoredRun, read_items, read_report, read_
 from autorubric.runs.manifest import LEDGER_FOLDER, find_ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
-_SAME_NAMES = (
-    *("quorum", "llm_calls", "shuffle_options", "auto_na_option", "seed", "evidence", "normalize", "reasoning"),
-)
+_SAME_NAMES = ("quorum", "llm_calls", "shuffle_options", "auto_na_option", "seed", "evidence", "normalize")
 _SHORT = 200
 
 
@@ -183,7 +181,7 @@ def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> Cri
             LLMConfig(**{**judge["model"], "api_key": "unused", "api_key_env": None, "allow_plain_http": True}),
             judge["judge_id"],
             judge["weight"],
-            repeats=judge["repeats"],
+            repeats=judge.get("repeats", 1),
         )
         for judge in made_of["judges"]
     ]
@@ -202,6 +200,7 @@ def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> Cri
         prompts=load_judge_prompts(Path(prompts)) if prompts else None,
         cannot_assess_config=CannotAssessConfig.model_validate(made_of["cannot_assess"]),
         **{name: made_of[name] for name in _SAME_NAMES},
+        reasoning=made_of.get("reasoning", "drop"),
     )
 
 

@@ -36,7 +36,7 @@ def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, d
 
     def build(fields: Fields, models: Models) -> list[Call]:
         request = build_request(prompts.reference, role, {"query": query_in(fields)}, draw=draw)
-        return [Call(name, request, read_text)]
+        return [Call(name, request, read_answer)]
 
     return Stage(
         name,
@@ -50,6 +50,12 @@ def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, d
         finished=has_text,
         empty="",
     )
+
+
+def read_answer(reply: Reply) -> Answer[str] | Unreadable:
+    """The text of an answer."""
+    # Versions that recorded no limit accepted a text that was cut off; what was made from it stays valid.
+    return read_text(reply, whole=reply.limit is not None)
 
 
 def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, lowest: int) -> Stage:

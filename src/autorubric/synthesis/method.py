@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from autorubric.extras import require
 from autorubric.settings import Settings
@@ -31,7 +31,7 @@ class FullSettings(Settings):
         grounding: what candidate rubrics are grounded in: each rubric model's `own` response (the paper), or one
             `reference` for all (the seed).
         pitfalls: `keep` them with their negative weights in `final_full` and the release, or `drop` them, in which
-            case none is requested. The `final` files contain no pitfall in any case.
+            case none is requested; `off` is another word for that. The `final` files contain no pitfall in any case.
         rounds: maximum rounds of evolution, 0 to 4.
         judging: one call per judge and response for each `criterion`, or one for the whole `rubric`: cheaper.
         merge_characters: maximum characters of the candidate sets of one merge call; larger sets are merged two at a
@@ -45,7 +45,10 @@ class FullSettings(Settings):
 
     pool: int = Field(6, ge=2, le=26)
     grounding: Literal["own", "reference"] = "own"
-    pitfalls: Literal["keep", "drop"] = "drop"
+    # A bare `off` is false in YAML.
+    pitfalls: Annotated[
+        Literal["keep", "drop", "off"], BeforeValidator(lambda value: "off" if value is False else value)
+    ] = "drop"
     rounds: int = Field(1, ge=0, le=4)
     judging: Literal["rubric", "criterion"] = "criterion"
     merge_characters: int = Field(60_000, ge=1000)
@@ -94,7 +97,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
         ['reference', 'response_a', 'response_b', 'rubrics_a', 'merged_rubrics', 'augmented_rubrics']
         >>> full = build_plan(load_synthesis_prompts(None, full=True), shape, FullSettings())
         >>> [stage.name for stage in full.stages]
-        ['reference', 'response_a', 'response_b', 'pool', 'rubrics_a', 'merge', 'merged_rubrics',
+        ['reference', 'response_a', 'response_b', 'pool', 'rubrics_a', 'pitfalls_a', 'merge', 'merged_rubrics',
         'merged_verdicts', 'round_1', 'verdicts_1', 'augmented_rubrics', 'licences_1', 'rewriting',
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
@@ -110,7 +113,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
     if settings is not None:
         stages.append(build_pool_stage(shape.responses, settings.filters))
     lowest = 0 if settings is None else -10
-    kinds = ("rubrics",) if settings is None or settings.pitfalls == "drop" else ("rubrics", "pitfalls")
+    kinds = ("rubrics",) if settings is None or settings.pitfalls == "off" else ("rubrics", "pitfalls")
     for kind in kinds:
         for i, (letter, ground) in enumerate(grounds):
             stages.append(build_criteria_stage(draft, f"{kind}_{letter}", ground, draw=i, lowest=lowest))
@@ -137,7 +140,7 @@ def _build_full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSe
         require(PACKAGES, "checks", "turning criteria into checks (`compile: {on: false}` leaves it out)")
     assert prompts.judges is not None and prompts.gates is not None  # prompts of the full profile
     merged = {f"rubrics_{letter}": letter for letter in shape.rubrics}
-    if settings.pitfalls == "keep":
+    if settings.pitfalls != "off":
         merged |= {f"pitfalls_{letter}": f"p{letter}" for letter in shape.rubrics}
     judges = PoolJudges(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
     evidence = Evidence(tuple(shape.judges.values()), (), (), "")

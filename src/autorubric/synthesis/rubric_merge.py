@@ -145,8 +145,8 @@ def filter_drafts(
             values = {key: item[key] for key in ("title", "description", "weight")}
             candidate = Candidate(f"{prefix}{number}", **values, models=(model,))
             fault = find_criterion_fault(candidate.description, candidate.weight, settings.filters)
-            if candidate.pitfall and settings.pitfalls == "drop":
-                fault = fault or "pitfalls are dropped"
+            if candidate.pitfall and settings.pitfalls == "off":
+                fault = fault or "pitfalls are off"
             if fault:
                 dropped.append(Fate(candidate.id, "dropped", "", fault))
             else:
@@ -176,7 +176,7 @@ class _RecordMerger:
         return await self._fold(sets)
 
     def _can_merge_at_once(self, sets: Sets) -> bool:
-        """Whether one call merges all sets: the reply fits, or it is recorded, as under a higher token ceiling."""
+        """Whether one call merges all sets: the reply fits, or an earlier version sent that call and recorded it."""
         if not can_fit(sets, self.settings.merge_characters):
             return False
         runner = self.access.runner

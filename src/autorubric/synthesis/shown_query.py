@@ -21,7 +21,7 @@ from autorubric.synthesis.slots import build_configs, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
 from autorubric.synthesis.stages import STEP_FILES, Plan, list_letters
 from autorubric.synthesis.steps import find_record_id, format_question, read_rows
-from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 _HIDDEN = ("__source_index__", "__record_id__")
@@ -118,9 +118,9 @@ async def _replay(
     manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: ReplayedCalls
 ) -> None:
     """Run the plan on the query with recorded replies only."""
-    settings = SynthesisSettings.from_manifest(manifest["settings"])
+    settings = resolve_protocol(SynthesisSettings.from_manifest(manifest.get("settings") or {}))
     full = settings.profile == "full"
-    prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain)
+    prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     given = sum(f"response_{letter}" in row for letter in list_letters(26)) if settings.responses_column else 0
     plan = build_plan(prompts, find_shape(settings, given), settings.full_profile if full else None)
     query = _rebuild_query(plan, row, given)

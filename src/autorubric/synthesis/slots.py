@@ -55,7 +55,7 @@ _TEMPERATURES = (None, 0.6, 1.0)
 def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
     """A slot for each relevance draw: the models in turn, each draw of one model at another temperature and seed.
 
-    The models are those of `licence`, else all that judge.
+    The models are those of `licence`, else all that judge. Version 1 has one slot.
     """
     if named := roles.licence:
         sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in list_letters(len(named))]
@@ -64,6 +64,8 @@ def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slo
         first = {(role.model, role.base_url): role for role in reversed(roles.judges)}
         judges = zip((f"judge_{letter}" for letter in list_letters(len(roles.judges))), roles.judges, strict=True)
         found = [(source, role) for source, role in judges if first[role.model, role.base_url] is role]
+    if settings.protocol == 1:
+        return [Slot("licence", found[0][1], found[0][0])]
     slots = []
     for draw, letter in enumerate(list_letters(settings.full_profile.gates.licence_draws)):
         source, role = found[draw % len(found)]

@@ -69,7 +69,7 @@ def prepare(
     source = QueryFile(path, *asked, shard=division.shard, rows=rows)
     source = source.with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
-    prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain)
+    prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     if settings.prompts:
         shape = find_shape(settings, 0)
         prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias, cast
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
@@ -14,6 +14,7 @@ from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.secrets import NO_VARIABLE
 from autorubric.rows import Table, convert_rows
+from autorubric.runs.manifest import read_manifest
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, nest_settings
@@ -102,6 +103,9 @@ class SynthesisSettings(EndpointSettings):
     step_files: Literal["full", "latest", "none"] = setting(
         "full", "Step files to keep: full (all), latest or none.", group="Output"
     )
+    protocol: Literal[1, 2] | None = setting(
+        None, "Version of the method: that of the run directory, for a new one the latest.", cli=False
+    )
     max_criteria: int = setting(0, "Maximum criteria per rubric, by points (0: all).", group="Output", ge=0, le=10**6)
     input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
         None,
@@ -144,7 +148,7 @@ class SynthesisSettings(EndpointSettings):
     grounding: str | None = _full("own (each model's own response) or reference (one for all).")
     rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (default: 1).")
     judging: str | None = _full("What one judge call covers: criterion or rubric.")
-    pitfalls: str | None = _full("keep (write pitfalls into final_full) or drop.")
+    pitfalls: str | None = _full("keep (write pitfalls into final_full), drop or off.")
     evolved_share: float | None = _full("Maximum share of the points for evolved criteria.")
     out: NewDirectory = setting("run", "Run directory; the same command resumes.", short="-o", group="Run")
 
@@ -162,10 +166,10 @@ class SynthesisSettings(EndpointSettings):
 
     @classmethod
     def from_manifest(cls, recorded: Mapping[str, Any]) -> Self:
-        """The settings that a manifest records, without prices."""
+        """The settings that a manifest records, without prices; those without a version are of version 1."""
         without = () if recorded.get("profile") == "full" else FULL_ONLY
         kept = {name: value for name, value in recorded.items() if name not in without}
-        return cls.model_validate({**kept, "prices": None})
+        return cls.model_validate({"protocol": 1, **kept, "prices": None})
 
     @model_validator(mode="wrap")
     @classmethod
@@ -259,3 +263,42 @@ def _list_keys(path: list[str]) -> list[str]:
         inner = model.model_fields[part].annotation if part in model.model_fields else None
         model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else model
     return list(model.model_fields)
+
+
+LATEST = 2
+"""The version of the method that new runs follow; a directory keeps the version that it began with.
+
+Version 1 has the first prompts, one judge call per rubric, relevance draws that differ only in their number and count
+as independent, repetitions found by equal verdicts alone, and pitfalls requested even if they are dropped. Version 2
+changes each of these. A directory of version 1 resumes as version 1, so that its saved replies fit its requests.
+"""
+
+
+S = TypeVar("S", bound=SynthesisSettings)
+
+
+def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
+    """The settings of a run with its version, and with the defaults of that version."""
+    manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
+    protocol = settings.protocol or LATEST
+    if manifest is not None and manifest.get("kind") == "synthesis":
+        held = manifest.get("settings")
+        recorded = held.get("protocol", 1) if held else None
+        # Where the record is damaged: the first version did not record stages.
+        protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
+    full = settings.full_profile
+    if protocol == 1:
+        full = _apply_first_version(full)
+    elif full.pitfalls == "drop":  # pitfalls that no file would hold are not paid for
+        full = full.model_copy(update={"pitfalls": "off"})
+    return settings.model_copy(update={"protocol": protocol, "full": full})
+
+
+def _apply_first_version(full: FullSettings) -> FullSettings:
+    gates, redundant = full.gates, full.gates.redundant
+    if "least_error" not in gates.model_fields_set:
+        gates = gates.model_copy(update={"least_error": 0.0})
+    if "prior_other" not in redundant.model_fields_set:
+        gates = gates.model_copy(update={"redundant": redundant.model_copy(update={"prior_other": 0.01})})
+    own = "judging" in full.model_fields_set
+    return full.model_copy(update={"gates": gates, "judging": full.judging if own else "rubric"})

@@ -20,6 +20,10 @@ DOMAINS = ("medical", "science", "instruction_following", "writing", "chat")
 """The domain profiles of the package: settings and additions to prompts, as data files in `domains/`."""
 
 
+FIRST_WORDINGS = ("rubric", "pitfalls", "augment")
+"""The prompts whose wording of version 1 is kept in `prompts/first`."""
+
+
 @dataclass(frozen=True, slots=True)
 class SynthesisPrompts:
     """The prompts of one run.
@@ -46,11 +50,14 @@ class SynthesisPrompts:
         return build_reask(request, reply, problem, (Message("user", text) for _, text in turns))
 
 
-def load_synthesis_prompts(folder: str | Path | None, *, full: bool, domain: str | None = None) -> SynthesisPrompts:
+def load_synthesis_prompts(
+    folder: str | Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
+) -> SynthesisPrompts:
     """The package's prompts, with those of a folder and the additions of a domain.
 
     The folder contains the drafts' templates; for the full profile, those of the judges are in its subfolder
-    `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing.
+    `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have
+    the package's first wordings.
 
     Raises:
         InputError: none of the three is there, or files in them are unknown or wrong.
@@ -65,6 +72,7 @@ def load_synthesis_prompts(folder: str | Path | None, *, full: bool, domain: str
         raise ConfigError(
             f"{drafts.merge.origin}: the full profile merges with merge_sets.jinja; use that name instead"
         )
+    drafts = _with_first_wording(drafts) if protocol == 1 else drafts
     drafts = add_domain(drafts, domain) if domain else drafts
     if not full:
         return SynthesisPrompts(drafts)
@@ -73,6 +81,14 @@ def load_synthesis_prompts(folder: str | Path | None, *, full: bool, domain: str
         load_judge_prompts(judges) if judges and judges.is_dir() else package_judge_prompts(),
         load_gate_prompts(gates) if gates and gates.is_dir() else package_gate_prompts(),
     )
+
+
+def _with_first_wording(prompts: PromptSet) -> PromptSet:
+    """The package's prompts as they were worded in version 1; a user's own prompts stay as they are."""
+    own = (name for name in FIRST_WORDINGS if getattr(prompts, name).origin == PACKAGED)
+    folder = files("autorubric.prompts").joinpath("first")
+    texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
+    return replace(prompts, **{name: Template(name, text) for name, text in texts.items()})
 
 
 def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:

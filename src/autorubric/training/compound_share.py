@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.graders.demands import Compound, is_compound
+from autorubric.linting.rules.compound_demands import find_second_demand
 
 if TYPE_CHECKING:
     from autorubric.training.observations import RewardRecord
@@ -74,17 +75,18 @@ class CompoundMeter:
     """
 
     def __init__(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
+        places = {rubric: _find_compound(note) for rubric, note in notes.items()}
         self._rubrics = {
             rubric: [
-                (criterion["weight"], index in note["several"]) for index, criterion in enumerate(note["criteria"])
+                (criterion["weight"], index in places[rubric]) for index, criterion in enumerate(note["criteria"])
             ]
             for rubric, note in notes.items()
         }
-        several = [note["criteria"][index] for note in notes.values() for index in note["several"]]
+        several = [note["criteria"][index] for rubric, note in notes.items() for index in places[rubric]]
         self._names = [
             criterion["name"] for criterion in sorted(several, key=lambda criterion: -abs(criterion["weight"]))
         ]
-        self._graded: Compound = "all" if any(note["graded"] == "all" for note in notes.values()) else "as_is"
+        self._graded: Compound = "all" if any(note.get("graded") == "all" for note in notes.values()) else "as_is"
         self._weight = compute_points_share(pair for own in self._rubrics.values() for pair in own) or 0.0
         self._windows: list[float | None] = []
 
@@ -108,3 +110,10 @@ class CompoundMeter:
     def _measure(self, record: RewardRecord) -> float | None:
         pairs = zip(record.values, self._rubrics[record.rubric], strict=False)
         return compute_points_share((weight * (value or 0.0), several) for value, (weight, several) in pairs)
+
+
+def _find_compound(note: Mapping[str, Any]) -> set[int]:
+    """The indices of criteria with several demands, which earlier versions did not record."""
+    if "several" in note:
+        return set(note["several"])
+    return {index for index, criterion in enumerate(note["criteria"]) if find_second_demand(criterion["requirement"])}

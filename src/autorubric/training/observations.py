@@ -160,7 +160,7 @@ class Observer:
     def __init__(self, ledger: Ledger, graded: Compound = "as_is", rule: RewardRule | None = None) -> None:
         self._ledger, self._graded, self._rule = ledger, graded, rule or RewardRule()
         self._noted: set[str] = set()
-        self._gates = {note["rubric"]: note["gates"] for _, note in ledger.list_observations(RUBRIC)}
+        self._gates = {note["rubric"]: note.get("gates") for _, note in ledger.list_observations(RUBRIC)}
         self._replays = Replays(
             (row["group"], row["answer"], row.get("step"), row["failure"])
             for kind in (REWARD, EVALUATION)
@@ -175,7 +175,7 @@ class Observer:
             several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
             named = zip(name_criteria(list(rubric)), rubric, strict=True)
             gates = [name for name, each in named if is_gate(each, name, self._rule)]
-            if self._gates.get(name, gates) != gates:
+            if self._gates.get(name, gates) not in (None, gates):
                 warn(
                     f"the gates of a rubric were {self._gates[name]} in an earlier session and are {gates} now: the "
                     "recorded rewards follow two rules; use another run_dir to keep them apart"

@@ -58,6 +58,7 @@ def test_what_is_set_by_hand_stays() -> None:
     settings = SynthesisSettings.from_values(by_hand)
     assert (settings.full_profile.gates.licence_draws, settings.full_profile.rounds) == (1, 2)
     assert SynthesisSettings.from_values({**FILES, "domain": "medical"}).full_profile.gates.licence_draws == 7
+    assert SynthesisSettings.from_values({**FILES, "domain": "instruction_following"}).full_profile.pitfalls == "off"
 
 
 def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:

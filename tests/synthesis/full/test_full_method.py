@@ -113,9 +113,10 @@ def test_the_final_files_are_the_seeds_and_hold_no_pitfall(stand: Make) -> None:
     assert pq.read_table(s.out / "final_full.parquet").to_pylist() == [full]
 
 
-def test_pitfalls_that_no_file_would_hold_are_not_paid_for(stand: Make) -> None:
+@pytest.mark.parametrize("pitfalls", ["off", "drop"])
+def test_pitfalls_that_no_file_would_hold_are_not_paid_for(stand: Make, pitfalls: str) -> None:
     s = stand("Why is the sky blue?")
-    assert s.synthesize("--pitfalls", "drop") == 0
+    assert s.synthesize("--pitfalls", pitfalls) == 0
     assert s.asked["m-rubric-a"] == 2
     assert s.rows()[0]["pitfalls_left_out"] == []
     assert s.endpoint.counts.requests == FIXED + EVOLVED + REWRITTEN
@@ -415,6 +416,15 @@ def test_a_criterion_that_a_check_decides_as_the_judges_do_becomes_the_check(sta
     tried = {one["check"]: one["accepted"] for one in row["checks"]}
     assert list(checks) == ['Contains the word "F4"']
     assert tried[checks['Contains the word "F4"']] is True
+
+
+def test_a_bare_off_in_yaml_is_understood(stand: Make, tmp_path: Any) -> None:
+    config = tmp_path / "synth.yaml"
+    config.write_text("full:\n  pitfalls: off\n")
+    s = stand("Why is the sky blue?")
+    assert s.synthesize("--config", str(config), "--until", "rubrics") == 0
+    assert s.asked["m-rubric-a"] == 2
+    assert not (s.out / "final.jsonl").exists()
 
 
 def test_the_requests_of_a_refreshed_role_are_sent_again_and_no_others(finished: Finished, tmp_path: Path) -> None:

@@ -121,10 +121,10 @@ def test_a_failed_call_is_the_failure_of_the_stage() -> None:
     assert found.failure == Failure("server", "down")
 
 
-def test_pitfalls_are_dropped_with_a_reason() -> None:
+def test_pitfalls_are_dropped_with_a_reason_where_they_are_off() -> None:
     row = {"rubrics_a": [{"title": "T", "description": "States it wrongly.", "weight": -3}]}
-    sets, dropped = filter_drafts(row, {"rubrics_a": "a"}, FullSettings())
-    assert (sets, dropped[0].reason) == ([[]], "pitfalls are dropped")
+    sets, dropped = filter_drafts(row, {"rubrics_a": "a"}, FullSettings(pitfalls="off"))
+    assert (sets, dropped[0].reason) == ([[]], "pitfalls are off")
 
 
 def test_a_failed_call_of_a_fold_is_the_failure_of_the_stage() -> None:

@@ -33,7 +33,7 @@ def reads_of(name: str, full: dict[str, Any] | None = None, given: int = 0, **ro
 
 def test_two_draws_of_one_model_are_grounded_in_two_of_its_responses() -> None:
     assert reads_of("rubrics_a") == ("question", "response_a")
-    assert reads_of("rubrics_b") == reads_of("pitfalls_b", {"pitfalls": "keep"}) == ("question", "response_b")
+    assert reads_of("rubrics_b") == reads_of("pitfalls_b") == ("question", "response_b")
 
 
 def test_another_model_answers_itself_and_its_address_tells_it_apart() -> None:
@@ -71,6 +71,7 @@ def test_relevance_is_drawn_from_all_judges_in_turn_each_draw_at_another_tempera
         ("a/k", 0.6, "judge_b"),
         ("a/j", 1.0, "judge_a"),
     ]
+    assert draws(protocol=1) == [("a/j", None, "judge_a")]
     one = {**ONE, "judges": ["a/j"], "licence": {"model": "a/l", "temperature": 0.3}}
     assert draws(roles=one) == [("a/l", 0.3, "licence")] * 5
     two = {**ONE, "judges": ["a/j"], "licence": ["a/l", "a/m"]}

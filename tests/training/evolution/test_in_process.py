@@ -10,9 +10,13 @@ import pytest
 
 from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve, evolve_async
 from autorubric.errors import RunLockedError
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
+from autorubric.runs.manifest import find_ledger_folder, write_manifest
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
+from autorubric.training.observations import RUBRIC as NOTED
+from autorubric.training.observations import describe_rubric
 from autorubric.training.rewarder import judge_config, rewards_now
 from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, models, scripted
 
@@ -115,14 +119,20 @@ async def test_a_gate_of_the_reward_is_never_split(tmp_path: Path) -> None:
 async def test_a_gate_of_a_reward_never_retires_from_its_rollouts_either(tmp_path: Path) -> None:
     pair = [{"name": "Short", "requirement": "Contains at most 50 words.", "weight": 3}]
     rubric = Rubric.from_dict([*pair, {"name": "Long", "requirement": "Contains at least 3 words."}])
-    cases = {"none": ((), ["Short"]), "recorded": (("Short",), [])}
-    for name, (gates, retired) in cases.items():
+    # The manifest is that of an older `serve --gate Short`; a trainer's process writes none.
+    cases = {"none": ((), [], ["Short"]), "manifest": ((), ["Short"], []), "recorded": (("Short",), None, [])}
+    for name, (gates, noted, retired) in cases.items():
         run, plan = tmp_path / name, EvolutionPlan("builtin/offline")
         source = make_rewarder("builtin/offline", RewardRule(gates=gates), run_dir=run, evolution=plan)
         await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
         if name == "none":  # a tagged gate of another rubric has the same name
             await source.rewards([Sample("So.", Rubric.from_dict([{**pair[0], "tags": ["gate"]}]), "Who?", step=1)])
         await source.finish()
+        if name == "recorded":  # an older version recorded a rubric without its gates
+            with Ledger.open(find_ledger_folder(run) or run) as ledger:
+                ledger.observe(NOTED, describe_rubric(Rubric.from_dict(pair)))
+        if noted is not None:
+            write_manifest(run, {"kind": "service", "gates": noted})
         offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / f"{name}.out"}
         lineage, *_ = (await evolve_async(run, retire_original=True, **offline)).lineages
         assert lineage.changes[0]["retired"] == retired, name

@@ -80,16 +80,16 @@ async def test_the_share_is_in_each_reward_in_the_metrics_and_in_drift(
 
 
 def test_drift_counts_the_criteria_that_rewards_count() -> None:
-    """A check decides a criterion whatever its words."""
+    """A check decides a criterion whatever its words; runs of earlier versions recorded the words alone."""
     checked = {"name": "Dose", "requirement": "States the dose and warns about liver damage.", "weight": 1.0}
     record = RewardRecord("r", "g", "a", 9, 1.0, None, [1.0])
     shares = []
-    for note in ({"several": [], "graded": "as_is"}, {"several": [0], "graded": "all"}):
+    for note in ({"several": [], "graded": "as_is"}, {"several": [0], "graded": "all"}, {}):
         meter = CompoundMeter({"r": {"rubric": "r", "criteria": [checked], **note}})
         meter.add([record])
         found = meter.summarize()
         shares.append(None if found is None else (found.last, found.graded))
-    assert shares == [None, (1.0, "all")]
+    assert shares == [None, (1.0, "all"), (1.0, "as_is")]
 
 
 @pytest.mark.parametrize(("ask_again", "expected"), [(0.0, 1.0), (3600.0, None)])

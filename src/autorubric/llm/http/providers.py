@@ -101,7 +101,8 @@ class Endpoint:
     """One model at one address.
 
     `name` is the canonical name in rows and summaries, `model` the name that is sent. `provider` is None for an
-    address outside the provider table, and `builtin` for models that need no address.
+    address outside the provider table, and `builtin` for models that need no address. `keyed` is the name in the keys
+    of ledgers where it is not `model`.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Endpoint:
     model: str
     base_url: str
     key: Secret | None = None
+    keyed: str | None = None
 
     @property
     def is_loopback(self) -> bool:
@@ -264,7 +266,7 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     prefix = ALIASES.get(prefix, prefix)
     if _is_azure(address):
         keys = (AZURE_KEY, *keys)
-    model = name
+    model, keyed = name, None
     has_colon = name != config.model.strip()
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
@@ -274,10 +276,10 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
         elif has_colon and provider is None:
             name = model = config.model.strip()  # a model with a tag, such as Ollama's mistral:7b
         elif prefix == _OPENAI and provider is None and not rest.startswith("gpt-oss"):
-            model = rest
+            model, keyed = rest, name  # ledgers of earlier versions, which sent the whole name, stay valid
         if not entry.in_served_name:
             provider, keys = provider or prefix, entry.key_env
-    return _with_key(Endpoint(name, provider, model, address), keys, config, environ)
+    return _with_key(Endpoint(name, provider, model, address, keyed=keyed), keys, config, environ)
 
 
 def _resolve_at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:

@@ -112,7 +112,7 @@ def build_identity(config: LLMConfig, endpoint: Endpoint) -> tuple[Any, ...]:
     level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
     identity = (
         endpoint.base_url,
-        endpoint.model,
+        endpoint.keyed or endpoint.model,
         config.temperature,
         config.max_tokens,
         config.top_p,

@@ -39,7 +39,8 @@ def compute_key(model: Model, request: Request) -> bytes:
         shared = messages[:1] if messages and messages[0].role == "system" else ()
         content = _hash_shared_part(asked[0], request.draw, request.reask, schema, shared).copy()
         content.update(_frame(*chain.from_iterable(messages[len(shared) :])))
-        # Messages are pairs of parts, so one more part cannot be mistaken for a message.
+        # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so
+        # that keys of older ledgers stay valid.
         if request.seat or request.copy:
             content.update(_frame(b"%d.%d" % (request.seat, request.copy)))
         _latest[0] = messages, asked, content

@@ -27,6 +27,7 @@ from autorubric.llm.request import Failure, Reply
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+# The names and the mark are those of the first version, so that its logs are still read.
 UNCOMMITTED_FILES = ("arrivals.0", "arrivals.1")
 _UNCOMMITTED_LOCK = "arrivals.lock"
 _IN_FLIGHT_FILE = "departures"

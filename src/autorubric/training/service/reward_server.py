@@ -276,10 +276,14 @@ def _describe_plan(audit: AuditPlan) -> dict[str, Any]:
 
 
 def _find_changes(content: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """The differences from the service in a manifest that change rewards."""
-    names = ("formula", "gates", "overlong", "dropout", "evolution")
-    old, new = ({name: service.get(name) for name in names} for service in (manifest or content, content))
-    found = [*find_value_changes(old, new), *find_grader_changes(manifest.get("grader"), content["grader"])]
+    """The differences from the service in a manifest that change rewards.
+
+    Manifests without settings are from a version with another default formula.
+    """
+    rules = ("formula", "gates", "overlong", "dropout", "evolution") if "settings" in manifest else ()
+    names = [name for name in rules if name in manifest and name in content]
+    rule = find_value_changes({name: manifest[name] for name in names}, {name: content[name] for name in names})
+    found = [*rule, *find_grader_changes(manifest.get("grader"), content["grader"])]
     before, now = manifest.get("audit"), content["audit"]
     if before is not None and now is not None:
         found += [f"audit {change}" for change in find_grader_changes(before.get("grader"), now["grader"])]
