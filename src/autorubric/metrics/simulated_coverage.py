@@ -58,7 +58,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     if labelled.pooled:
         columns, points = pool_columns(columns, points)
     layout, sums = sum_items(columns, len(labelled.table.items), points, labelled.scores)
-    sums = sums[sums.any(axis=1)]
+    sums, draws = sums[sums.any(axis=1)], draws._replace(finer=1)
     names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
