@@ -169,7 +169,8 @@ def _simulate_estimand(
         drawn = rng.integers(0, labels, labels + rest)
         sampled, others = drawn[:labels], estimand.seen[drawn[labels:]]
         parts = estimand.truth[sampled], estimand.seen[sampled], others
-        corrections = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
+        every = estimand.seen[drawn], estimand.truth[sampled]
+        corrections = Estimand(estimand.name, *parts, *every, estimand.scale).correct(confidence)
         for method in CORRECTIONS:
             estimate = getattr(corrections, method)
             found.setdefault(method, []).append((float(estimand.truth.mean()), estimate and estimate.interval))
