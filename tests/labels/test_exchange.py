@@ -259,7 +259,7 @@ def test_csv_comes_back_and_agree_reads_it(run: Path, tmp_path: Path) -> None:
 
 def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> None:
     rows = ["q0,Moon,MET,ana", "q0,Moon,UNMET,ben", "q1,Moon,MET,ana", "q2,Moon,UNMET,ben"]
-    found = []
+    found: list[Any] = []
     for order in (rows, rows[::-1]):
         run = graded(tmp_path / f"run{len(found)}")
         file = tmp_path / f"labels{len(found)}.csv"
