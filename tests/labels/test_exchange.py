@@ -259,6 +259,7 @@ def test_csv_comes_back_and_agree_reads_it(run: Path, tmp_path: Path) -> None:
 
 def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> None:
     rows = ["q0,Moon,MET,ana", "q0,Moon,UNMET,ben", "q1,Moon,MET,ana", "q2,Moon,UNMET,ben"]
+    rows += ["q3,Short,MET,ana", "q3,Short,MET,ben"]
     found: list[Any] = []
     for order in (rows, rows[::-1]):
         run = graded(tmp_path / f"run{len(found)}")
@@ -268,9 +269,10 @@ def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> N
         with pytest.warns(UserWarning, match="annotators are tied on 1 pair, left out"):
             final_file = autorubric.export_labels(run, target=run.with_suffix(".csv"), final=True)
         final = final_file.read_text().splitlines()[1:]
-        assert sorted(line[:12] for line in final) == ["q1,Moon,MET,", "q2,Moon,UNME"]
+        assert sorted(line[:12] for line in final) == ["q1,Moon,MET,", "q2,Moon,UNME", "q3,Short,MET"]
         found.append(autorubric.label_agreement(run))
-    assert found[0].judge.n == 2
+    assert found[0].judge.n == 3
+    assert [[*one.annotators.by_criterion] for one in found] == [["Moon", "Short"]] * 2
     assert [one.judge for one in found] == [found[0].judge] * 2 and found[0].notes == found[1].notes
 
 
