@@ -57,17 +57,29 @@ def simulate_rate(
     return measure(results, rate)
 
 
-def simulate_by_class(
-    rate: float, judge: tuple[float, float], labels: int, rest: int, repetitions: int
+def simulate_stratified(
+    by: str, rate: float, judge: tuple[float, float], labels: int, rest: int, repetitions: int
 ) -> dict[str, Coverage]:
-    """Coverage where half of the labels were chosen for being MET and half for being UNMET."""
+    """Coverage where half of the labels are of items that are MET, or all of those if there are fewer.
+
+    Args:
+        by: `class` if MET is the label, `verdict` if it is what the judge says.
+        rate: the share of items that are MET by their label.
+        judge: its sensitivity and specificity.
+        labels: how many items are labelled.
+        rest: how many are not.
+        repetitions: how many runs are simulated.
+    """
     rng = np.random.default_rng(22)
     results = []
     for _ in range(repetitions):
-        truth = np.concatenate([np.arange(labels) % 2 == 0, rng.random(rest) < rate])
+        truth = rng.random(labels + rest) < rate
         judged = errs(truth, judge, rng)
-        results.append(correct_rate(truth[:labels], judged[:labels], judged[labels:]))
-    return {"rogan_gladen": measure(results, rate)["rogan_gladen"]}
+        stratum = truth if by == "class" else judged
+        met = np.flatnonzero(stratum)[: labels // 2]
+        chosen = np.concatenate([met, np.flatnonzero(~stratum)[: labels - len(met)]])
+        results.append(correct_rate(truth[chosen], judged[chosen], np.delete(judged, chosen)))
+    return measure(results, rate)
 
 
 def simulate_score(
@@ -108,15 +120,20 @@ def settings() -> Iterator[tuple[str, str, dict[str, Coverage]]]:
             setting = judge, labels, rest, REPETITIONS
             size = f"{labels}/{rest}"
             for rate in (0.05, 0.2, 0.5):
-                by_class = simulate_by_class(rate, *setting)["rogan_gladen"]
-                yield f"rate {rate:.0%}", f"{size} {name}", simulate_rate(rate, *setting) | {"by_class": by_class}
+                found = simulate_rate(rate, *setting)
+                found["by_class"] = simulate_stratified("class", rate, *setting)["rogan_gladen"]
+                found["by_verdict"] = simulate_stratified("verdict", rate, *setting)["ppi"]
+                yield f"rate {rate:.0%}", f"{size} {name}", found
             yield "mean score", f"{size} {name}", simulate_score(*setting)
             yield "rare score", f"{size} {name}", simulate_score(*setting, RARE)
 
 
 REPETITIONS = 2000
 CLAIMED = ("ppi", "rogan_gladen", "by_class")
-"""The methods that must cover the nominal 95 %; for `ppi_plus_plus` the guide says that it covers less."""
+"""The methods that should cover the nominal 95 %; for the others the guide says that they can cover less.
+
+Where half of the labels are of either class, the coverage oscillates, as the guide says.
+"""
 MOST_WIDTH = 1.25
 """A guard: the widest `ppi` may be, times labels alone. Strata by a bad judge cost some width."""
 COLUMNS = {
@@ -124,6 +141,7 @@ COLUMNS = {
     "ppi": "`ppi`",
     "ppi_plus_plus": "`ppi_plus_plus`",
     "rogan_gladen": "`rogan_gladen`",
+    "by_verdict": "`ppi` by verdict",
     "by_class": "`rogan_gladen` by class",
 }
 
@@ -136,7 +154,8 @@ def run() -> Record:
         for method, cell in table.items():
             if method in CLAIMED:
                 least = less_error(95, round(cell.given * REPETITIONS))
-                record.limit(f"{estimated}, {where}, {method}: % covered", 100 * cell.covered, least=least)
+                shown = f"{estimated}, {where}, {method}: % covered"
+                record.limit(shown, 100 * cell.covered, least=least, known=method == "by_class")
             if where.startswith("30/300 "):
                 found.setdefault((estimated, method), []).append(cell)
         width = table["ppi"].width / table["labels_only"].width

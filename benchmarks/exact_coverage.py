@@ -59,18 +59,6 @@ def at_random(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple
             yield LabelledCells(*table), float(chance)
 
 
-def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[LabelledCells, float]]:
-    """Each table where half of the labels were chosen for being MET and half for being UNMET."""
-    from scipy import stats
-
-    half = labels // 2
-    sensitivity, specificity = judge
-    for i, j in itertools.product(range(half + 1), repeat=2):
-        chance = float(stats.binom.pmf(i, half, sensitivity) * stats.binom.pmf(j, half, 1 - specificity))
-        if chance > UNLIKELY:
-            yield LabelledCells(i, j, half - i, half - j), chance
-
-
 def verdicts_of_the_rest(rate: float, judge: Judge, rest: int, quantiles: int) -> list[int]:
     """How often the judge says MET of the rest: quantiles of equal probability."""
     from scipy import stats
@@ -128,7 +116,6 @@ def run() -> Record:
         shares = {
             "`ppi`": covered(ppi, at_random(rate, judge), rate, judge, rest),
             "`rogan_gladen`": covered(rogan, at_random(rate, judge), rate, judge, rest),
-            "`rogan_gladen` by class": covered(rogan, by_class(rate, judge), rate, judge, rest),
         }
         record.limit(f"{rest} items, rate {rate}, {name} judge: ppi", shares["`ppi`"].held, least=LEAST)
         shown = "".join(f"{s.held:9.1f} ({s.above:.1f}, {s.below:.1f})" for s in shares.values())
@@ -142,7 +129,7 @@ def run() -> Record:
     record.limit("ppi, mean of all settings", mean, least=CLAIMED)
     rows = [
         [method, *(f"{min(found[method, rate]):.1f} – {max(found[method, rate]):.1f}" for rate in RATES)]
-        for method in ("`ppi`", "`rogan_gladen`", "`rogan_gladen` by class")
+        for method in ("`ppi`", "`rogan_gladen`")
     ]
     floor = [
         [f"{labels} labels alone", *(f"{labels_alone(rate, labels):.1f}" for rate in RATES)] for labels in (30, 100)

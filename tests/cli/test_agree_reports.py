@@ -126,6 +126,18 @@ def test_labels_that_all_abstain_are_told() -> None:
     ]
 
 
+def test_labels_on_which_the_judge_abstains_count_among_the_labels_alone() -> None:
+    dataset, reports = run_of(["a", "b"], [("11", "10"), ("?1", "11"), ("00", "01"), ("01", None)])
+    shown = corrected(reports, dataset, 0.95)
+    found = {row["metric"]: row for row in draw_rows(shown)}
+    # The labels of a are 1, 1 and 0; the judge has a verdict on two of these items.
+    assert float(found["a"]["labels alone"]) == pytest.approx(2 / 3)
+    assert [note for note in shown.below if "failed" in note] == [
+        "note: labels whose judgment failed, abstained or was not made count in 'labels alone' and in no correction: "
+        "a 1 of 3"
+    ]
+
+
 def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
     dataset, reports = run_of(["a", "b"], [("11", "10"), ("00", "00"), ("10", "11")])
     # Every item is labelled; the labels of both criteria have either verdict.

@@ -100,8 +100,8 @@ def test_the_best_above_the_threshold_is_written_for_every_trainer_and_nothing_i
     summary = json.loads((out / "selection.json").read_text())
     assert [(one["source"], one["share"]) for one in summary["by_source"]] == [("d0", 1.0), ("d1", 0.0)]
     assert summary["by_model"] == {}
-    # K=1: means 0.8, 0.6 and 1.0; K=2: best 1.0 and 0.6 of the two queries that have two.
-    assert [one["score"] for one in summary["curve"]] == pytest.approx([0.8, 0.8])
+    # The two queries that have two: means 0.8 and 0.6, best of two 1.0 and 0.6.
+    assert [one["score"] for one in summary["curve"]] == pytest.approx([0.7, 0.8])
 
 
 def test_the_parquet_file_has_the_released_columns_and_goes_when_nothing_is_kept(tmp_path: Path) -> None:

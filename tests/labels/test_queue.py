@@ -191,7 +191,7 @@ def test_adjudication_is_an_event_of_its_own_and_wins(run: Path) -> None:
         assert (dispute.task.pair.index, [event.verdict for event in dispute.labels]) == (0, ["MET", "UNMET"])
         assert dispute.labels[1].note == "four words"
         key = dispute.task.pair.key
-        assert queue.history.verdict(key) == "MET"  # no majority: the first label
+        assert queue.history.verdict(key) is None  # a tie
         queue.adjudicate("cy", 0, 0, "unmet", note="counted them")
         assert queue.history.verdict(key) == "UNMET"
         assert (queue.disputes(), queue.history.differing(decided=True)) == ([], [key])

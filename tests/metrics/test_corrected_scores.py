@@ -114,6 +114,8 @@ def test_what_is_left_out_is_counted() -> None:
         "1 of 6 items have no report with criteria and are left out",
         "1 of 6 items have no score and are left out of the mean score",
         "2 labelled items; the coverage of these intervals was checked for 30 or more",
+        "labels whose judgment failed, abstained or was not made count in 'labels alone' and in no correction: "
+        "mean score 1 of 3",
     )
     assert found.score.labelled == 2 and found.score.ppi.value is None
 

@@ -133,7 +133,7 @@ def test_an_agreement_without_an_error_is_worth_the_effective_number_of_items() 
     worth = 64 / 22
     assert share_interval(weights, weights) == wilson_interval(worth, worth)
     shapes = np.array([2.0, 0.0, 0.0, 6.0]) * worth / 8 + 0.5
-    cells = np.random.default_rng(DRAWS.seed).standard_gamma(shapes, (DRAWS.replicates, 4))
+    cells = np.random.default_rng(DRAWS.seed).standard_gamma(shapes, (DRAWS.count_kappa_draws(4), 4))
     low = np.quantile(kappas(cells.reshape(-1, 2, 2)), 0.025)
     assert ends(kappa_interval(tables, np.eye(2), DRAWS).interval) == pytest.approx((low, 1.0))
 

@@ -64,7 +64,7 @@ def test_options_alone_have_a_majority_baseline(graded: Make) -> None:
     made = graded([STYLE]).add(["Plain"], ["Plain"]).add(["Rich"], ["Rich"]).add(["Rich"], ["Plain"])
     found = compute_metrics(made.run, made.dataset)
     assert found.majority_baseline == pytest.approx(2 / 3)
-    assert "accuracy        0.667 [0.208, 0.939]; majority-class baseline 0.667" in found.summary()
+    assert "accuracy        0.667 [0.208, 0.939]; majority-class baseline 0.667" in str(found)
 
 
 def test_an_abstention_that_is_a_category_may_be_the_commonest(graded: Make) -> None:

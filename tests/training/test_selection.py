@@ -179,10 +179,11 @@ def test_the_curve_of_a_query_with_thousands_of_candidates_is_computed() -> None
 
 
 def test_queries_with_too_few_candidates_leave_the_curve() -> None:
-    curve = compute_best_of_k([[0.2, 0.4], [1.0], []], 0.5)
-    # k=1: means 0.3 and 1.0; k=2: only the first query, whose best of two is 0.4.
-    assert [(point.k, point.queries) for point in curve] == [(1, 2), (2, 1)]
-    assert [point.score for point in curve] == pytest.approx([0.65, 0.4])
+    curve = compute_best_of_k([[0.2, 0.4], [1.0], [], [0.1, 0.3, 0.5]], 0.5)
+    # Of the three queries with candidates, two have two or more: means 0.3 and 0.3, best of two 0.4 and
+    # (0.3 + 0.5 + 0.5) / 3.
+    assert [(point.k, point.queries) for point in curve] == [(1, 2), (2, 2)]
+    assert [point.score for point in curve] == pytest.approx([0.3, (0.4 + 1.3 / 3) / 2])
     assert compute_best_of_k([], 0.5) == []
 
 

@@ -357,7 +357,7 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> TableReport:
             "discrimination": each.discrimination.value,
             "slope": each.slope,
             "difficulty": each.difficulty,
-            "share of score": each.score_share,
+            "share of variance": each.score_share,
             "disagreement": each.disagreement,
             "most similar": each.partner,
             "correlation": MetricCell(

@@ -186,8 +186,10 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     return meant
 
 
-def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
+def choose_majority(criterion: Criterion | None, labels: Sequence[str]) -> str | None:
     """The most frequent label; of equally frequent ones the middle label, if the options are ordered; else None.
+
+    Without a criterion, the options have no order.
 
     An abstention or "not applicable" has no place in the order, so a tie with one has no middle label.
 
@@ -199,7 +201,7 @@ def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
     most = multimode(labels)
     if len(most) == 1:
         return most[0]
-    options = () if criterion.scale_type == "nominal" else criterion.options or ()
+    options = () if criterion is None or criterion.scale_type == "nominal" else criterion.options or ()
     order = [option.label for option in sorted(options, key=lambda option: option.value) if not option.na]
     given = [order.index(label) for label in labels if label in order] if {*most} <= {*order} else []
     return order[median_low(given)] if given and median_low(given) == median_high(given) else None

@@ -26,7 +26,7 @@ Reading needs no lock and never waits, also while another process labels::
     history = read_history(run)           # a History; read_history(run, history) adds what is new
     history.labels(pair.key)              # {annotator: Event} of the labels that stand, first label first
     history.decision(pair.key)            # the adjudication that stands, or None
-    history.verdict(pair.key)             # what counts: the decision, else the majority, else the first label
+    history.verdict(pair.key)             # what counts: the decision, else the majority; None in a tie
     history.differing()                   # keys of pairs on which annotators differ, undecided
     history.events                        # everything, undone labels and skips included
 

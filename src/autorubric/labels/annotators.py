@@ -69,6 +69,7 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
         if pair is not None and len(labels) > 1:
             verdicts = {name: event.verdict for name, event in labels.items()}
             shared.append((pair, items.get_item_rubric(pair.index)[pair.place], verdicts))
+    shared.sort(key=lambda one: (one[0].index, one[0].place))
     columns: dict[str, list[tuple[Criterion, dict[str, str | None]]]] = defaultdict(list)
     for pair, criterion, verdicts in shared:
         columns[pair.criterion].append((criterion, verdicts))

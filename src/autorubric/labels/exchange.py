@@ -27,6 +27,7 @@ from autorubric.labels.event import (
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
+from autorubric.labels.weights import describe_tied
 from autorubric.rows import name_input, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]
@@ -302,6 +303,8 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
         pair, verdict = finder.find_key(key), history.verdict(key, annotator, finder.find_criterion(key))
         if pair is not None and verdict is not None and _is_ground_truth(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
+    for note in () if annotator else describe_tied(history, finder):
+        warn(note)
     items = list(dataset.items)
     whole = {index for index, by_place in found.items() if len(by_place) == len(dataset.get_item_rubric(index))}
     for index in whole:
@@ -335,6 +338,8 @@ def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterato
             yield _format_line([escape_formula(value) for value in _list_cells(event, history)])
     if not count:
         raise InputError("no label in the run's label store counts, so there is nothing to export")
+    for note in describe_tied(history, finder) if final else ():
+        warn(note)
 
 
 def _select_events(history: History, key: Any, finder: PairFinder, *, final: bool) -> Iterator[Event]:
@@ -342,8 +347,9 @@ def _select_events(history: History, key: Any, finder: PairFinder, *, final: boo
     if not final:
         yield from labels.values()
         return
-    first = history.decision(key) or next(iter(labels.values()))
-    yield replace(first, verdict=history.verdict(key, None, finder.find_criterion(key)), annotator="")
+    verdict = history.verdict(key, None, finder.find_criterion(key))
+    if verdict is not None:
+        yield replace(history.decision(key) or next(iter(labels.values())), verdict=verdict, annotator="")
 
 
 def _list_cells(event: Event, history: History) -> list[Any]:

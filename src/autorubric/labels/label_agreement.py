@@ -56,7 +56,7 @@ class LabelAgreement:
     """Agreement of a run with the labels of its store.
 
     Attributes:
-        judge: the judge against the labels that count: adjudications, else `choose_majority`, else the first label.
+        judge: the judge against the labels that count: adjudications, else `choose_majority`.
         criteria: the same for each criterion; one for all of a kind where items have their own rubrics.
         by_annotator: the judge against each annotator's labels.
         by_judge: each judge of a panel against the labels that count.

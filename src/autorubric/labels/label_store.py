@@ -121,7 +121,7 @@ class History:
         ]
 
     def verdict(self, key: PairKey, annotator: str | None = None, criterion: Criterion | None = None) -> str | None:
-        """The verdict that counts: the adjudication, else that of `choose_majority`, else the first label.
+        """The verdict that counts: the adjudication, else that of `choose_majority`; None in a tie without either.
 
         Args:
             key: the pair.
@@ -136,8 +136,7 @@ class History:
         if decision is not None:
             return decision.verdict
         words = [event.verdict for event in labels.values() if event.verdict is not None]
-        majority = None if criterion is None else choose_majority(criterion, words)
-        return majority or next((word for word, _ in Counter(words).most_common(1)), None)
+        return choose_majority(criterion, words)
 
     def count_kinds(self, annotator: str) -> Counter[str]:
         """The number of current labels, skips and adjudications of an annotator."""

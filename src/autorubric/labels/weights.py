@@ -111,7 +111,21 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotato
     if open_ones and annotator is None:
         yield (
             f"annotators differ on {pluralize(open_ones, 'pair')} without a decision; the majority counts, else the "
-            "middle label of ordered options, else the first label"
+            "middle label of ordered options"
+        )
+        yield from describe_tied(history, finder)
+
+
+def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
+    """A sentence on the pairs without a decision on which annotators are tied, if there are any."""
+    tied = sum(
+        finder.find_key(key) is not None and history.verdict(key, None, finder.find_criterion(key)) is None
+        for key in history.differing()
+    )
+    if tied:
+        yield (
+            f"annotators are tied on {pluralize(tied, 'pair')}, left out; decide in `autorubric view`, or choose "
+            "whose labels count with --annotator NAME"
         )
 
 

@@ -169,8 +169,9 @@ def corrected_scores(
     """The run's scores, corrected with the ground truth of the items that have it.
 
     The estimates describe all submissions like these, not only these. They are valid if the labelled items
-    were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label. Submissions
-    without a score (failed judgments, nothing to assess) are left out and counted in `notes`.
+    were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label, and `ppi` of a
+    pass rate if they were chosen by the judge's verdict on that criterion. Submissions without a score (failed
+    judgments, nothing to assess) are left out and counted in `notes`.
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
@@ -196,9 +197,11 @@ def corrected_scores(
 
 def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
     """`corrected_scores` of a run that has been read."""
-    named = {estimand.name: estimand.correct(confidence) for estimand in build_estimands(table, rule)}
+    every = list(build_estimands(table, rule))
+    named = {estimand.name: estimand.correct(confidence) for estimand in every}
     score = named.pop("")
-    return CorrectedScores(score, named, tuple(_collect_notes(table, [("mean score", score), *named.items()])))
+    notes = _collect_notes(table, [("mean score", score), *named.items()])
+    return CorrectedScores(score, named, (*notes, *_describe_unpaired(every)))
 
 
 class Estimand(NamedTuple):
@@ -210,6 +213,7 @@ class Estimand(NamedTuple):
         seen: the judge's values of them.
         rest: its values of the items without labels.
         judged: its values of all items.
+        labels: the labels of all items, also of those without a value of the judge.
         scale: of scores; None for verdicts, which are 0 and 1.
     """
 
@@ -218,15 +222,19 @@ class Estimand(NamedTuple):
     seen: Floats
     rest: Floats
     judged: Floats
+    labels: Floats
     scale: ScoreRange | None
 
     def correct(self, confidence: float) -> Corrections:
         """The estimates by every method."""
         parts = self.truth, self.seen, self.rest
         if self.scale is None:
-            return replace(correct_rate(*parts, confidence), raw=estimate_rate(self.judged, confidence))
+            labels_only = estimate_rate(self.labels, confidence, NO_LABELS)
+            raw = estimate_rate(self.judged, confidence)
+            return replace(correct_rate(*parts, confidence), raw=raw, labels_only=labels_only)
         made = correct_mean(*parts, self.scale, confidence)
-        return replace(made, raw=estimate_mean(self.judged, self.scale, confidence))
+        labels_only = estimate_mean(self.labels, self.scale, confidence) if len(self.labels) else made.labels_only
+        return replace(made, raw=estimate_mean(self.judged, self.scale, confidence), labels_only=labels_only)
 
 
 def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Estimand]:
@@ -245,12 +253,12 @@ def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Est
 
 
 def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
-    """The mean score, over the items that have one."""
-    scored = table.select_rows(~np.isnan(table.scores))
-    truth = score_rows(scored, scored.points.truth, rule)
-    labelled = scored.labelled & ~np.isnan(truth)
-    parts = truth[labelled], scored.scores[labelled], scored.scores[~scored.labelled]
-    return Estimand("", *parts, scored.scores, _find_score_range(scored, rule))
+    """The mean score: of labels over all items that have them, otherwise over those with a score."""
+    truth, scored = score_rows(table, table.points.truth, rule), ~np.isnan(table.scores)
+    labelled = table.labelled & ~np.isnan(truth)
+    both, rest = labelled & scored, scored & ~table.labelled
+    parts = truth[both], table.scores[both], table.scores[rest], table.scores[scored], truth[labelled]
+    return Estimand("", *parts, _find_score_range(table.select_rows(scored), rule))
 
 
 def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
@@ -271,9 +279,9 @@ def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, lab
     """The mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
-    parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen]
+    parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen], truth[~np.isnan(truth)]
     # A panel's mean of options, or a split vote scored in between, is a number, not a verdict.
-    if column.kind == "binary" and {*truth[both].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
+    if column.kind == "binary" and {*parts[4].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
         return Estimand(column.name, *parts, None)
     low, high = float(column.values.min()), float(column.values.max())
     return Estimand(column.name, *parts, ScoreRange(low, high, high - low))
@@ -290,6 +298,17 @@ def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterat
         yield (
             f"{', '.join(unusable)}: every label is an abstention (CANNOT_ASSESS, not applicable) "
             "or has no verdict to compare with"
+        )
+
+
+def _describe_unpaired(every: list[Estimand]) -> Iterator[str]:
+    """A sentence on labels without a value of the judge, which no correction uses."""
+    lost = [(estimand, len(estimand.labels) - len(estimand.truth)) for estimand in every]
+    named = [f"{one.name or 'mean score'} {count} of {len(one.labels)}" for one, count in lost if count]
+    if named:
+        yield (
+            "labels whose judgment failed, abstained or was not made count in 'labels alone' and in no correction: "
+            + ", ".join(named)
         )
 
 

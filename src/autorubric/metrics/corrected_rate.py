@@ -57,10 +57,11 @@ def correct_rate(
 ) -> Corrections:
     """The pass rate of a binary criterion, corrected for the judge's errors.
 
-    The labelled items must be a random part of the run (Rogan-Gladen alone does without). `ppi` is the
-    post-stratified estimate: the rate of labels within each verdict of the judge, weighted by how often the judge
-    gives that verdict (Holt and Smith, J. R. Statist. Soc. A 142 (1979); as prediction-powered inference: Hofer et
-    al., arXiv:2405.06034), with the interval of its posterior. `ppi_plus_plus` is PPI++ as published
+    The labelled items must be a random part of the run; for `ppi` they may also be chosen by the judge's verdict,
+    and for `rogan_gladen` by their label. `ppi` is the post-stratified estimate: the rate of labels within each
+    verdict of the judge, weighted by how often the judge gives that verdict (Holt and Smith, J. R. Statist. Soc. A
+    142 (1979); as prediction-powered inference: Hofer et al., arXiv:2405.06034), with the interval of its posterior.
+    `ppi_plus_plus` is PPI++ as published
     (Angelopoulos, Duchi and Zrnic, arXiv:2311.01453); with 30 labels the two can differ by 0.1.
 
     Args:
@@ -155,22 +156,24 @@ class RoganGladen(Estimate):
 
     Example:
         >>> round(rogan_gladen(LabelledCells(45, 5, 5, 45), 300, 1000).variance, 6)
-        0.002086
+        0.001745
     """
 
     variance: float | None = None
 
 
 def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> RoganGladen:
-    """The pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the rate at which the judge says MET.
+    """The pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the rate at which the judge says MET of all items.
 
     Valid also where the labelled items were chosen by their label (such as equal numbers of each): only how the
-    judge errs on each class is taken from them. Where they are a random part of the run, the
-    prediction-powered interval is narrower.
+    judge errs on each class is taken from them. Not valid where they were chosen by the judge's verdict. Where they
+    are a random part of the run, the prediction-powered interval is narrower.
 
-    Its variance is, with J = Se + Sp - 1 and the rate π, (q(1-q)/N + π² Se(1-Se)/n₁ + (1-π)² Sp(1-Sp)/n₀) / J²
-    (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval comes from a posterior and not from that: it is
-    wide, not missing, where labels of a class are few.
+    With J = Se + Sp - 1, the estimate is equal to (n p + M r) / (n + M): p is the rate of MET among the n labels and
+    r = (q' + Sp - 1) / J the rate of the M other items, where q' is how often the judge says MET of those. Unlike q,
+    q' is independent of Se and Sp. The variance is that of the sum, where r has (q'(1-q')/M + r² Se(1-Se)/n₁ +
+    (1-r)² Sp(1-Sp)/n₀) / J² (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval comes from a posterior
+    and not from that: it is wide, not missing, where labels of a class are few.
 
     Args:
         cells: the labelled items.
@@ -181,26 +184,30 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     Example:
         >>> estimate = rogan_gladen(LabelledCells(45, 5, 5, 45), 300, 1000)
         >>> round(estimate.value, 3), [round(end, 3) for end in estimate.interval[:2]]
-        (0.25, [0.137, 0.326])
+        (0.273, [0.169, 0.343])
         >>> rogan_gladen(LabelledCells(0, 1, 0, 29), 50, 1000).reason
         'no label is MET'
     """
-    met, unmet = cells.met, cells.labels - cells.met
+    met, n = cells.met, cells.labels
+    unmet, total = n - met, n + rest
     if not (met and unmet and rest):
-        return RoganGladen(None, n=cells.labels, reason=_explain_missing(met, unmet, rest))
+        return RoganGladen(None, n=n, reason=_explain_missing(met, unmet, rest))
     sensitivity, specificity = cells.true_met / met, cells.true_unmet / unmet
-    rate, gain = rest_met / rest, sensitivity + specificity - 1.0
+    gain = sensitivity + specificity - 1.0
     if gain <= 0.0:
-        return RoganGladen(None, n=cells.labels, reason="the judge is no better than chance on the labels")
-    value = min(1.0, max(0.0, (rate + specificity - 1.0) / gain))
-    seen, of = (rate, sensitivity, 1.0 - specificity), (rest, met, unmet)
-    weights = (1.0, -value, value - 1.0)
-    variance = sum(w * w * p * (1.0 - p) / n for w, p, n in zip(weights, seen, of, strict=True))
-    interval, reason = rogan_gladen_interval(cells, rest_met, rest, confidence), None
+        return RoganGladen(None, n=n, reason="the judge is no better than chance on the labels")
+    rate_of_rest = (rest_met / rest + specificity - 1.0) / gain
+    value = (met + rest * rate_of_rest) / total
+    interval = rogan_gladen_interval(cells, rest_met, rest, confidence)
     if interval is None:
         often = "less" if value < 0.5 else "more"
-        reason = f"the judge says MET {often} often than its errors allow"
-    return RoganGladen(value, interval and interval.widen(value), cells.labels, reason, variance / gain**2)
+        return RoganGladen(None, n=n, reason=f"the judge says MET {often} often than its errors allow")
+    value = min(1.0, max(0.0, value))
+    seen, of = (rest_met / rest, sensitivity, specificity), (rest, met, unmet)
+    weights = (1.0, rate_of_rest, 1.0 - rate_of_rest)
+    variance = sum(w * w * p * (1.0 - p) / n for w, p, n in zip(weights, seen, of, strict=True)) / gain**2
+    variance = (met * unmet / n + rest**2 * variance) / total**2
+    return RoganGladen(value, interval.widen(value), total, None, variance)
 
 
 @lru_cache(maxsize=8192)
@@ -224,21 +231,27 @@ def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, con
 def rogan_gladen_interval(
     cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
 ) -> Interval | None:
-    """The interval of the pass rate π that solves q = π·Se + (1 - π)·(1 - Sp), by Monte Carlo with a fixed seed.
+    """The interval of the pass rate of `rogan_gladen`, by Monte Carlo with a fixed seed.
 
-    q, Se and Sp are drawn from their posteriors with Jeffreys' prior; each draw gives a rate, clipped to [0, 1]
-    (Henrion, bootComb, Int. J. Epidemiology 50 (2021) 1071-1076). A draw whose judge is no better than chance is
-    uninformative: half of these count as 0 and half as 1. None if fewer than 1 - confidence of the draws have a rate
-    between 0 and 1: then the errors on the labels do not explain the verdicts on the rest.
+    The judge's rates on the rest and on each class, and the rate of MET among the labels, are drawn from their
+    posteriors with Jeffreys' prior; each draw gives a rate, clipped to [0, 1] (Henrion, bootComb, Int. J.
+    Epidemiology 50 (2021) 1071-1076). A draw whose judge is no better than chance is uninformative: half of these
+    count as 0 and half as 1. None if fewer than 1 - confidence of the draws have a rate between 0 and 1: then the
+    errors on the labels do not explain the verdicts.
     """
-    rate, sensitivity, false_rate = _draw_posteriors(
-        (rest_met, rest - rest_met), (cells.true_met, cells.false_unmet), (cells.false_met, cells.true_unmet)
+    n, met = cells.labels, cells.met
+    rate, sensitivity, false_rate, labelled = _draw_posteriors(
+        (rest_met, rest - rest_met),
+        (cells.true_met, cells.false_unmet),
+        (cells.false_met, cells.true_unmet),
+        (met, n - met),
     )
     gain = sensitivity - false_rate
     informed = gain > 0.0
-    if (informed & (false_rate <= rate) & (rate <= sensitivity)).mean() < 1.0 - confidence:
+    solved = (n * labelled + rest * (rate - false_rate) / np.where(informed, gain, 1.0)) / (n + rest)
+    if (informed & (solved >= 0.0) & (solved <= 1.0)).mean() < 1.0 - confidence:
         return None
-    solved = np.clip((rate - false_rate) / np.where(informed, gain, 1.0), 0.0, 1.0)
+    solved = np.clip(solved, 0.0, 1.0)
     return _compute_credible_interval(np.where(informed, solved, np.arange(_DRAWS) % 2), confidence)
 
 

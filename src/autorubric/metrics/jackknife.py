@@ -31,11 +31,30 @@ _TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], Callable[[float], flo
 
 
 class Draws(NamedTuple):
-    """How many draws a posterior or a permutation test takes, their seed, and the level of intervals."""
+    """How many draws a posterior or a permutation test takes, their seed, and the level of intervals.
+
+    A posterior of κ takes `finer` draws for each replicate, within the limits of `count_kappa_draws`.
+    """
 
     replicates: int = 1000
     confidence: float = 0.95
     seed: int | None = None
+    finer: int = 20
+
+    def count_kappa_draws(self, points: int) -> int:
+        """How many draws a posterior of κ takes: many of few points, which cost little.
+
+        With 20,000 draws, an end of the interval has a Monte-Carlo error of about 1% of the interval's width; with
+        1,000 draws it is about 4%, enough to change whether a judge can be relied on.
+
+        Args:
+            points: how many distinct observations are weighted.
+
+        Example:
+            >>> [Draws().count_kappa_draws(points) for points in (4, 1000, 50_000)]
+            [20000, 2000, 1000]
+        """
+        return max(self.replicates, min(self.finer * self.replicates, 20_000, 2_000_000 // points))
 
 
 def check_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
@@ -258,7 +277,7 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
         left_out = kappas(counts - tables, weights)
         worth = _count_effective_pairs(counts, left_out, (worth, pairs), draws.confidence)
     cells = np.random.default_rng(draws.seed).standard_gamma(
-        counts * (worth / counts.sum()) + 0.5, (draws.replicates, size, size)
+        counts * (worth / counts.sum()) + 0.5, (draws.count_kappa_draws(size * size), size, size)
     )
     tail = (1.0 - draws.confidence) / 2.0
     low, high = np.quantile(kappas(cells, weights), (tail, 1.0 - tail))
@@ -291,7 +310,9 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
         groups = np.array_split(rng.permutation(len(flat)), _GROUPS)
         flat = np.array([flat[rows].sum(axis=0) for rows in groups])
     points, counts = np.unique(np.round(flat, 12), axis=0, return_counts=True)
-    sums = rng.standard_gamma(counts, (draws.replicates, len(counts))) @ points
+    replicates, block = draws.count_kappa_draws(len(counts)), max(1, 2_000_000 // len(counts))
+    sizes = [min(block, replicates - start) for start in range(0, replicates, block)]
+    sums = np.concatenate([rng.standard_gamma(counts, (size, len(counts))) @ points for size in sizes])
     lows, highs = [], []
     places = np.cumsum([0, *(table[0].size for table in tables)])
     for table, weight, start in zip(tables, weights, places, strict=False):

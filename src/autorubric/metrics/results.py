@@ -357,6 +357,9 @@ class MetricsResult(Displayed, MeasuredModel):
     per_tag: list[TagMetrics] = Field(default_factory=list)
     self_consistency: list[JudgeSelfConsistency] = Field(default_factory=list)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self, *, verbose: bool = False) -> str:
         """The metrics as text for human readers.
 

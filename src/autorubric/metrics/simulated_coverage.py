@@ -58,7 +58,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     if labelled.pooled:
         columns, points = pool_columns(columns, points)
     layout, sums = sum_items(columns, len(labelled.table.items), points, labelled.scores)
-    sums = sums[sums.any(axis=1)]
+    sums, draws = sums[sums.any(axis=1)], draws._replace(finer=1)
     names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
@@ -169,7 +169,8 @@ def _simulate_estimand(
         drawn = rng.integers(0, labels, labels + rest)
         sampled, others = drawn[:labels], estimand.seen[drawn[labels:]]
         parts = estimand.truth[sampled], estimand.seen[sampled], others
-        corrections = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
+        every = estimand.seen[drawn], estimand.truth[sampled]
+        corrections = Estimand(estimand.name, *parts, *every, estimand.scale).correct(confidence)
         for method in CORRECTIONS:
             estimate = getattr(corrections, method)
             found.setdefault(method, []).append((float(estimand.truth.mean()), estimate and estimate.interval))

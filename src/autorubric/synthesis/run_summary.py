@@ -331,7 +331,7 @@ class RubricCounts:
             yield f"  {gate:<{width}}" + "".join(f"{count:>11,}" for count in outcomes.values())
         if self.votes:
             draws, votes = (total / sum(gates["licensed"].values()) for total in (self.draws, self.votes))
-            yield f"{draws:.1f} relevance draws are worth {votes:.1f} independent votes"
+            yield f"relevance: {draws:.1f} draws per criterion, equivalent to {votes:.1f} independent votes"
         share = self.evolved_share
         yield f"evolved criteria have {share:.1%} of the points" if share is not None else "no criterion has points"
         means = self.as_dict()["quality"]

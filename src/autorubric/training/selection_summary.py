@@ -30,7 +30,7 @@ class BestOfK:
         k: the number of candidates per query.
         score: the mean over queries of the expected best score.
         kept: the mean over queries of the probability that one is above the threshold.
-        queries: the number of queries with at least k judged candidates; the means are over these.
+        queries: the number of queries of the curve; the means are over these.
     """
 
     k: int
@@ -68,9 +68,10 @@ def compute_expected_kept(scores: Sequence[float], threshold: float, k: int) -> 
 
 
 def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
-    """The best score by K (RubricHub, figure 9), up to the largest K that a query reaches.
+    """The best score by K (RubricHub, figure 9), up to the largest K that half of the queries with candidates reach.
 
-    The curve has every K up to 64, and above that the powers of two and the largest.
+    All points are over the queries that reach this K, so the score does not fall as K grows. The curve has every K up
+    to 64, and above that the powers of two and the largest.
 
     Args:
         scores: the scores of the judged candidates of each query.
@@ -78,12 +79,13 @@ def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> li
 
     Example:
         >>> [(point.k, point.score, point.queries) for point in compute_best_of_k([[0.0, 1.0], [0.5]], 0.6)]
-        [(1, 0.5, 2), (2, 1.0, 1)]
+        [(1, 0.5, 1), (2, 1.0, 1)]
     """
     curve = []
-    most = max(map(len, scores), default=0)
+    sizes = sorted(filter(None, map(len, scores)))
+    most = sizes[len(sizes) // 2] if sizes else 0
+    enough = [own for own in scores if len(own) >= most]
     for k in (k for k in range(1, most + 1) if k <= _EVERY_K or k & (k - 1) == 0 or k == most):
-        enough = [own for own in scores if len(own) >= k]
         best = fmean(compute_expected_best(own, k) for own in enough)
         kept = fmean(compute_expected_kept(own, threshold, k) for own in enough)
         curve.append(BestOfK(k, best, kept, len(enough)))
