@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from mypy import api
 
 from autorubric.cli.app import run
 from benchmarks.batch_services.endpoint import BatchEndpoint
@@ -87,6 +88,20 @@ def test_the_python_examples_of_a_guide_run_in_order(
             exec(compile(block, path.name, "exec"), names)
             if shown is not None:
                 assert_shown(shown, capsys.readouterr().out)
+
+
+def test_the_first_examples_pass_a_strict_type_check(tmp_path: Path) -> None:
+    """The project's settings of mypy are used, so that it finds the modules that `make lint` has checked."""
+    written = []
+    for path in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
+        found = "".join(
+            doctest.script_from_examples(block) if block.startswith(">>>") else block
+            for block in blocks(path, "python")
+        )
+        written.append(tmp_path / f"{path.stem.lower()}_examples.py")
+        written[-1].write_text(found, "utf-8")
+    printed, errors, status = api.run(["--config-file", str(ROOT / "pyproject.toml"), *map(str, written)])
+    assert status == 0, printed + errors
 
 
 @contextmanager

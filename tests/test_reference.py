@@ -22,6 +22,7 @@ def test_a_flag_a_class_and_a_registered_name_stand_in_the_reference() -> None:
     assert "| `--concurrency`, `-j` N | `256` |" in pages["settings.md"]
     assert "[Endpoint](settings.md#endpoint)" in pages["grade.md"] and "`--concurrency`" in pages["grade.md"]
     assert "| `--json` (`as_json`) |" in pages["doctor.md"]
+    assert ">>> from autorubric import Rubric, review\n" in pages["review.md"]
     assert "## RubricDataset" in pages["classes.md"]
     assert "| `word_count` |" in pages["checks.md"]
 

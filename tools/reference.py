@@ -5,6 +5,9 @@ python -m tools.reference
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import inspect
 import re
 import textwrap
@@ -168,7 +171,7 @@ def _function(name: str, told_above: set[str]) -> Iterator[str]:
     yield from (f"## autorubric.{name}", "")
     if hasattr(autorubric, f"{name}_async"):
         yield from (f"`{name}_async` is the async version.", "")
-    yield from _docstring(doc, "###")
+    yield from _docstring(doc, function)
     parameters = inspect.signature(function).parameters
     known, missing = [one for one in parameters if one in told_above], sorted(told_above - {"config", *parameters})
     rows = _keyword_rows(name)
@@ -222,7 +225,7 @@ def _type(annotation: Any) -> str:
     return re.sub(r"\b(?:[a-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text)
 
 
-def _docstring(text: str, level: str) -> Iterator[str]:
+def _docstring(text: str, owner: Any) -> Iterator[str]:
     """A Google-style docstring as Markdown: sections become headings, entries a list, examples a block."""
     start, *parts = re.split(
         r"^(Args|Attributes|Returns|Raises|Examples?|Yields):$", text.rstrip(), flags=re.MULTILINE
@@ -230,13 +233,30 @@ def _docstring(text: str, level: str) -> Iterator[str]:
     yield start.rstrip()
     for title, body in zip(parts[::2], parts[1::2], strict=True):
         lines = textwrap.dedent(body.strip("\n")).rstrip()
-        yield from ("", f"{level} {title}", "")
+        yield from ("", f"### {title}", "")
         if title.startswith("Example"):
-            yield from ("```pycon", lines, "```")
+            yield from ("```pycon", *_imports(lines, owner), lines, "```")
         elif title == "Returns":
             yield lines
         else:
             yield re.sub(r"^([\w., *]+): ", r"- `\1`: ", lines, flags=re.MULTILINE)
+
+
+def _imports(example: str, owner: Any) -> Iterator[str]:
+    """The imports of names that an example has from the module of its docstring."""
+    source = "".join(one.source for one in doctest.DocTestParser().get_examples(example))
+    nodes = list(ast.walk(ast.parse(source)))
+    read = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    assigned = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    bound = {getattr(one, attribute, None) for one in nodes for attribute in ("name", "asname", "arg")}
+    missing = sorted(read - assigned - bound - set(dir(builtins)))
+    public = [name for name in missing if hasattr(autorubric, name)]
+    if public:
+        yield f">>> from autorubric import {', '.join(public)}"
+    for name in sorted({*missing} - {*public}):
+        found = vars(inspect.getmodule(owner))[name]
+        home = None if inspect.ismodule(found) else found.__module__.partition("._")[0]
+        yield f">>> import {name}" if home is None else f">>> from {home} import {name}"
 
 
 def _classes_page() -> str:
@@ -246,7 +266,7 @@ def _classes_page() -> str:
         found = getattr(autorubric, name)
         if not inspect.isclass(found) or name.endswith("Settings") or found.__module__ in _COMPATIBLE:
             continue
-        lines += [f"## {name}", "", *_docstring(inspect.getdoc(found) or "", "###"), ""]
+        lines += [f"## {name}", "", *_docstring(inspect.getdoc(found) or "", found), ""]
         members = list(_members(found))
         if members:
             lines += ["| member | what it gives |", "|---|---|", *members, ""]

@@ -101,7 +101,9 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
     extra: Any = {"flag": Flag(flag, shown=cli, recorded=record and cli, **shown)}
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra)
+    # A switch takes true and false only: pydantic would read "no" and 1 as well.
+    strict = isinstance(default, bool) or None
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, strict=strict, json_schema_extra=extra)
 
 
 _BUILDING = RLock()
@@ -379,6 +381,8 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
         noun, known = "key" if where else "setting", suggest_name(field, model.model_fields)
         if where and find_nearest_key(field, model.model_fields) is None:
             known = "the keys are the flags of --help, as in base_url for --base-url"
+        if f"{field}_env" in model.model_fields:
+            known = f"put the API key into an environment variable, and its name into {field}_env"
         return [f"{where}unknown {noun} {field!r}; {known}"]
     if kind == "missing":
         help_text = (model.model_fields[field].description or "").rstrip(".")

@@ -76,7 +76,7 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ("a1,b1\na,b\n", [], ["no submission column found; the columns are 'a1', 'b1'"]),
         ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
-        ("id,answer\n1,a\n1,b\n", [], ["Item 1 has the same id as item 0, '1'; make ids unique"]),
+        ("id,answer\n1,a\n1,b\n", [], ["csv:3: the id '1' is also that of ", "csv:2; make ids unique"]),
         (
             'answer,ground_truth\na,"{""Short"": ""MET"", ""Kidn"": ""MET""}"\n',
             [],

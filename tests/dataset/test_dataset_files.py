@@ -436,7 +436,10 @@ def test_a_blank_submission_is_one_whatever_another_column_contains(tmp_path: Pa
         (tmp_path / "rows.jsonl").write_text("\n".join(lines))
         (tmp_path / "rows.json").write_text(f"[{','.join(lines)}]")
         for name in ("rows.jsonl", "rows.json"):
-            with pytest.warns(UserWarning, match=f"{name}: '{other}' is not read where 'submission' is blank"):
+            with (
+                pytest.warns(UserWarning, match=f"{name}: '{other}' is not read where 'submission' is blank"),
+                pytest.warns(UserWarning, match="'submission' is blank or null; such submissions are graded"),
+            ):
                 items = RubricDataset.from_file(tmp_path / name).items
             found.append([item.submission for item in items] + [item.metadata[other] for item in items])
     assert found == [["s", "", " ", "Not this.", "Not this.", "Not this."]] * 10

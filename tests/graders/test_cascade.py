@@ -61,10 +61,17 @@ async def test_a_split_panel_goes_on_unless_a_threshold_lets_its_share_stand() -
     assert await asked(panel, 2, threshold=0.7) == (0,)
 
 
-async def test_abstentions_and_failures_inside_a_panel_do_not_split_it() -> None:
-    words: tuple[Word, ...] = ("MET", "CANNOT_ASSESS", LOST)
-    panel = Panel([ScriptedJudge(name, [word]) for name, word in zip("abc", words, strict=True)], quorum=1)
-    assert await asked(panel, 1) == ()
+async def test_missing_votes_of_a_panel_lower_its_confidence() -> None:
+    cases: list[tuple[tuple[Word, Word], tuple[int, ...], tuple[int, ...]]] = [
+        (("MET", "MET"), (), ()),
+        (("MET", "CANNOT_ASSESS"), (0,), (0,)),
+        (("CANNOT_ASSESS", "CANNOT_ASSESS"), (0,), (0,)),
+        (("MET", LOST), (), (0,)),  # the quorum allows it, but 1 of 2 is a confidence of 0.5
+    ]
+    for words, with_no_threshold, with_threshold in cases:
+        panel = Panel([ScriptedJudge(name, [word]) for name, word in zip("ab", words, strict=True)], quorum=1)
+        assert await asked(panel, 1) == with_no_threshold, words
+        assert await asked(panel, 1, threshold=0.6) == with_threshold, words
 
 
 async def test_the_second_word_counts_and_the_first_vote_stays_superseded() -> None:

@@ -68,7 +68,7 @@ async def test_abstentions_are_set_aside_before_the_rule() -> None:
     for rule in rules:
         judgment = await said(Panel(judges("CANNOT_ASSESS", "MET", "CANNOT_ASSESS"), binary=rule))
         assert judgment.verdict is CriterionVerdict.MET
-        assert judgment.confidence == 1.0
+        assert judgment.confidence == 1 / 3
 
 
 async def test_where_all_abstain_the_panel_abstains() -> None:

@@ -78,7 +78,7 @@ def test_reasoning_that_never_ends_is_an_empty_answer_and_costs_no_call() -> Non
         config = LLMConfig(f"judge@{endpoint.base_url}")
         report = RUBRIC.grade_sync("<think>Is it kind?", CriterionGrader(judge_model_config=config))
     assert report.score == 0.0 and report.report is not None and endpoint.counts.requests == 0
-    assert report.report[0].final_reason == "The submission holds nothing to judge."
+    assert report.report[0].final_reason == "The submission has no content to judge."
 
 
 def test_reasoning_without_an_answer_passes_no_check(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ async def grade_by(words: Sequence[Word], criterion: Criterion) -> Any:
         (["MET", "UNMET", "MET"], BRIEF, "MET", 2 / 3),
         (["MET", "UNMET"], BRIEF, "UNMET", 0.5),  # a tie goes to what scores least
         (["MET", "UNMET"], Criterion(weight=-1, requirement="Invents"), "MET", 0.5),
-        (["CANNOT_ASSESS", "MET", "CANNOT_ASSESS"], BRIEF, "MET", 1.0),  # abstentions are set aside
+        (["CANNOT_ASSESS", "MET", "CANNOT_ASSESS"], BRIEF, "MET", 1 / 3),  # abstentions do not vote
         (["CANNOT_ASSESS"] * 2, BRIEF, "CANNOT_ASSESS", None),
         (["MET", "UNMET", "UNMET"], Criterion(requirement="Is brief", aggregation="any"), "UNMET", 2 / 3),
     ],

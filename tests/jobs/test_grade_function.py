@@ -140,7 +140,7 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
         (
             [{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}],
-            "Item 1 has the same id as item 0",
+            "item 1: the id 'a' is also that of submissions: item 0; make ids unique",
         ),
         ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
         ([{"rating": 1}], "no submission column found; the columns are 'rating'"),

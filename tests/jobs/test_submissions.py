@@ -272,7 +272,7 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     told = r"no column is read as the query, perhaps 'ticket'; choose one with --column query=NAME"
     with pytest.warns(UserWarning, match=told):
         read_dataset(None, RUBRIC, tmp_path / "rows.csv", None)
-    with pytest.warns(UserWarning, match="models do not see 'ticket'; join what they need with the query, or name"):
+    with pytest.warns(UserWarning, match="models do not see 'ticket'; add what they need to the query, or name"):
         read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
     read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
@@ -283,13 +283,13 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
         read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)
     read_dataset(None, RUBRIC, tmp_path / "merged.csv", "Why?")
     (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
-    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; join what they need"):
+    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; add what they need"):
         read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
     (tmp_path / "inside.jsonl").write_text('{"prompt": "Why?", "made": {"answer": "The moon pulls the sea."}}\n')
     read_dataset(None, RUBRIC, tmp_path / "inside.jsonl", None, {"submission": "made.answer"})
     notes: list[str] = []
     QueryFile(tmp_path / "context.csv").with_guesses(notes)
-    told = "models do not see 'system_prompt'; join what they need with the query"
+    told = "models do not see 'system_prompt'; add what they need to the query"
     assert notes == [f"{tmp_path}/context.csv: {told}"]
 
 

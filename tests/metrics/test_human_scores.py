@@ -41,7 +41,8 @@ def scored(tmp_path: Path) -> Scored:
         words = [word for word in WORDS if random.random() < 0.5]
         worth = sum(WORDS[word] for word in words)
         human = None if n == 7 else min(5, max(1, round(worth / 2 + random.uniform(-2, 3))))
-        rows.append({"id": str(n), "prompt": f"Query {n % 4}", "submission": " ".join(words), "overall": human})
+        text = " ".join(["so", *words])
+        rows.append({"id": str(n), "prompt": f"Query {n % 4}", "submission": text, "overall": human})
     return graded(tmp_path, rows), rows
 
 
@@ -49,7 +50,7 @@ def test_matches_scipy_and_a_count_of_all_pairs(scored: Scored, tmp_path: Path) 
     run, rows = scored
     found = agree_scores(run, score="overall")
     known = [row for row in rows if row["overall"] is not None]
-    score = {row["id"]: sum(WORDS[word] for word in row["submission"].split()) / 7 for row in rows}
+    score = {row["id"]: sum(WORDS.get(word, 0) for word in row["submission"].split()) / 7 for row in rows}
     ours, human = [score[row["id"]] for row in known], [row["overall"] for row in known]
     overall = found.overall
     assert overall.spearman.coefficient == pytest.approx(stats.spearmanr(ours, human)[0])
@@ -145,7 +146,7 @@ def test_preferences_with_labels_are_refused_and_blank_sides_noted(tmp_path: Pat
         graded(tmp_path, [{**row, "alpha": "MET", "beta": "UNMET", "gamma": "UNMET"}])
     with pytest.warns(Note) as notes:
         run = graded(tmp_path, [row])
-    assert "'rejected' is blank and is graded as a blank submission" in str(notes[-1].message)
+    assert "item 0 (rejected): 'submission' is blank or null; such submissions are graded" in str(notes[-1].message)
     assert agree_scores(run, score="preferred").overall.pairwise_accuracy == 1.0
 
 

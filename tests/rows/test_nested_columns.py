@@ -298,9 +298,18 @@ def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: 
     source = Submissions(path)
     assert [item.submission for item in source.read_items()] == ["", "So."]
     assert source.notes == [
-        f"{path}:1: 'submission' is null and is graded as a blank submission",
+        f"{path}:1: 'submission' is blank or null; such submissions are graded, and only the first is noted",
         f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
     ]
+
+
+def test_the_first_blank_submission_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id,question,answer\na,Why?,So.\nb,Why?,\nc,Why?,   \n")
+    source = Submissions(path, rubric=Rubric.from_dict(["Is brief."]))
+    assert [item.submission.strip() for item in source.read_items()] == ["So.", "", ""]
+    noted = f"{path}:3: 'answer' is blank or null; such submissions are graded, and only the first is noted"
+    assert source.notes == [noted]
 
 
 def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memory(tmp_path: Path) -> None:
@@ -321,7 +330,7 @@ def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memor
                     assert [item.submission for item in Submissions(source).read_items()] == [text]
         with (
             case("null among texts, in memory and in JSON"),
-            pytest.warns(Note, match="item 1: 'submission' is null"),
+            pytest.warns(Note, match="item 1: 'submission' is blank or null"),
         ):
             (tmp_path / "texts.json").write_text('["So.", null]')
             for data in (

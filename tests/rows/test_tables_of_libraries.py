@@ -26,7 +26,7 @@ from tests.offenders import offenders
 TURNS = [{"role": "user", "content": 'Why "so"?'}, {"role": "assistant", "content": "It's,\nso."}]
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "prompt": TURNS, "response": "So.", "rubrics": [{"criterion": "Is brief.", "points": 2.0}]},
-    {"id": "b", "prompt": TURNS[:1], "response": "", "rubrics": [{"criterion": "Is kind.", "points": -0.5}]},
+    {"id": "b", "prompt": TURNS[:1], "response": "No.", "rubrics": [{"criterion": "Is kind.", "points": -0.5}]},
 ]
 
 

@@ -196,7 +196,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
         multi_choice_votes: on a multi-choice criterion, one per judge.
         error: why there is no final verdict.
         escalated: whether a stronger judge was asked.
-        confidence: of the final verdict: a judge's own, or the share of a panel's votes; None if unknown.
+        confidence: of the final verdict: a judge's own, or the share of a panel's judges with it; None if unknown.
         quotes: the passages cited by the votes that count.
         flags: what a reader should know about this judgment.
 

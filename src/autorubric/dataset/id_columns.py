@@ -1,6 +1,6 @@
-"""Columns that may have the ids of items that have none."""
+"""Ids that several rows have, and columns that may have the ids of items that have none."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from autorubric.dataset.item import DataItem
@@ -10,6 +10,21 @@ from autorubric.rows.record import is_blank, is_sentence
 
 _LEAST_ROWS = 10
 """Fewer values may differ by chance."""
+
+
+def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
+    """A sentence on each item, given with its place, that has the id of an earlier one.
+
+    Example:
+        >>> rows = [("a.csv:2", DataItem("So.", "", id="ann")), ("a.csv:5", DataItem("No.", "", id="ann"))]
+        >>> list(find_repeated_ids(rows))
+        ["a.csv:5: the id 'ann' is also that of a.csv:2; make ids unique (--labels reads several annotators)"]
+    """
+    first: dict[str, str] = {}
+    for where, item in placed:
+        if item.id is not None and first.setdefault(item.id, where) != where:
+            advice = "make ids unique (--labels reads several annotators)"
+            yield f"{where}: the id {item.id!r} is also that of {first[item.id]}; {advice}"
 
 
 def note_id_columns(where: str, items: Sequence[DataItem]) -> Iterator[str]:

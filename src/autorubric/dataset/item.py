@@ -212,10 +212,8 @@ def split_preferences(
         has_query = "query" in columns or not _QUERIES.isdisjoint(map(fold_column, common))
         cells = [record.fields[column] for column in sides]
         turns, answers = ([], []) if has_query else split_dialogues(*cells)
-        for place, (column, (side, preferred)) in enumerate(zip(sides, _SIDES.items(), strict=True)):
+        for place, (side, preferred) in enumerate(_SIDES.items()):
             own = {"messages": turns, "submission": answers[place]} if turns else _read_side(cells[place], has_query)
-            if is_blank(cells[place]):
-                notes.append(f"{record.where}: {column!r} is blank and is graded as a blank submission")
             own |= {name: f"{common[name]}-{side}" for name in _list_given("id", common, columns)}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
             yield record._replace(where=f"{record.where} ({side})", fields={**common, **own})
@@ -274,12 +272,15 @@ def split_last_turn(reader: RowReader, record: Record) -> Record:
 
 
 def _fill_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a null submission becomes a blank one."""
+    """The row; a null submission becomes a blank one, and the first of either kind is noted."""
     column = record.columns.get("submission", "")
-    if not column or not is_missing(record.fields[column]):
+    value = record.fields[column] if column else None
+    if not column or not (is_missing(value) or (isinstance(value, str) and not value.strip())):
         return record
-    reader.notes.append(f"{record.where}: {column!r} is null and is graded as a blank submission")
-    return record._replace(fields={**record.fields, column: ""})
+    found = "is blank or null; such submissions are graded, and only the first is noted"
+    if not any(note.endswith(found) for note in reader.notes):
+        reader.notes.append(f"{record.where}: {column!r} {found}")
+    return record if isinstance(value, str) else record._replace(fields={**record.fields, column: ""})
 
 
 def _has_own_names(record: Record) -> bool:
@@ -354,7 +355,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
         >>> collect_query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
         >>> collect_query_notes("a.csv", [DataItem("So.", "", prompt="Why?", metadata={"gold": "So.", "lang": "en"})])
-        ["a.csv: models do not see 'gold'; join what they need with the query, or name a reference with --column ...
+        ["a.csv: models do not see 'gold'; add what they need to the query, or name a reference with --column ...
     """
     columns = dict.fromkeys(name for item in items for name in item.metadata)
     bare = [item.metadata for item in items if not prompt and item.prompt is None]
@@ -369,7 +370,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
     notes = []
     if unseen:
-        note = f"models do not see {join_names(unseen)}; join what they need with the query"
+        note = f"models do not see {join_names(unseen)}; add what they need to the query"
         notes.append(f"{where}: {note}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
     if prompt and all(item.prompt is not None for item in items):
         notes.append(f"{where}: --prompt has no effect, because every row has its own query")

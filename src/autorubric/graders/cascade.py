@@ -20,10 +20,10 @@ class Cascade:
     * failed,
     * abstained,
     * is split, if there is no threshold: simple judges inside the first disagree, or one that was asked repeatedly
-      disagrees with itself,
-    * has no confidence or one below the threshold, if there is one. A panel's confidence is the share of its votes
-      that agree with its verdict, so a threshold of 0.6 accepts a majority of two in three. A language model that is
-      asked once has no confidence; one that is asked repeatedly (`Repeated`) has one.
+      disagrees with itself. An abstention disagrees with a verdict; a failure that a quorum allows has no vote,
+    * has no confidence or one below the threshold, if there is one. A panel's confidence is the share of all its
+      judges that agree with its verdict, so a threshold of 0.6 accepts a majority of two in three. A language model
+      that is asked once has no confidence; one that is asked repeatedly (`Repeated`) has one.
 
     If `then` was asked, its judgment counts, even if it failed; the first's votes stay in the report, marked as
     superseded.
@@ -103,8 +103,7 @@ def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | N
         return False
     if threshold is None:
         votes = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
-        decided = [each for each in votes if each.failure is None and not is_abstention(criterion, each)]
-        return len({(each.verdict, each.option) for each in decided}) <= 1
+        return len({(each.verdict, each.option) for each in votes if each.failure is None}) <= 1
     return judgment.confidence is not None and judgment.confidence >= threshold
 
 

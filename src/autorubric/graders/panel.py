@@ -92,7 +92,7 @@ class Panel:
     def combine(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
         """The judgment that results from the judges' votes on one criterion. Pure.
 
-        Its confidence is the share of votes that agree with it, without abstentions and failures.
+        Its confidence is the share of all judges whose vote agrees with it, so abstentions and failures lower it.
 
         Example:
             >>> from autorubric.graders.without_model import ScriptedJudge
@@ -113,11 +113,11 @@ class Panel:
         if criterion.options is None:
             verdict = BINARY[rule]([VerdictVote(_require_verdict(v), v.weight) for v in scored], criterion.weight)
             same = sum(vote.verdict is verdict for vote in scored)
-            return self._build(verdict=verdict, reason=reason, confidence=same / len(scored))
+            return self._build(verdict=verdict, reason=reason, confidence=same / len(votes))
         of_options = ORDINAL if criterion.scale_type == "ordinal" else NOMINAL
         choice = of_options[rule]([_build_option_vote(criterion, vote) for vote in scored], criterion)
         same = sum(vote.option == choice.option for vote in scored)
-        return self._build(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
+        return self._build(option=choice.option, value=choice.value, reason=reason, confidence=same / len(votes))
 
     def _build_abstention(self, cast: Sequence[Judgment], reason: str | None) -> Judgment:
         reason = ALL_ABSTAINED if reason is None else f"{ALL_ABSTAINED}: {reason}"
@@ -229,8 +229,8 @@ class Repeated:
 
     The repeats become one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
     frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
-    judges and does not apply here. The vote's confidence is the share of repeats that agree with it, without
-    abstentions. A failed repeat fails the vote, and a later run asks only that repeat again.
+    judges and does not apply here. The vote's confidence is the share of all repeats that agree with it.
+    A failed repeat fails the vote, and a later run asks only that repeat again.
 
     Attributes:
         inner: a simple judge.

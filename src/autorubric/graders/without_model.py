@@ -126,7 +126,7 @@ EMPTY = "empty"
 """The judge id of a verdict on an empty submission."""
 
 _UNMET = Judgment(
-    EMPTY, verdict=CriterionVerdict.UNMET, reason="The submission holds nothing to judge.", flags=("empty",)
+    EMPTY, verdict=CriterionVerdict.UNMET, reason="The submission has no content to judge.", flags=("empty",)
 )
 _LONGEST_OPENER = 120
 _WORD = re.compile(r"[^\W_]+")

@@ -14,7 +14,7 @@ from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.id_columns import note_id_columns
+from autorubric.dataset.id_columns import find_repeated_ids, note_id_columns
 from autorubric.dataset.item import (
     ROLES,
     build_item_reader,
@@ -80,6 +80,7 @@ class Submissions:
         """
         problems: list[str] = []
         placed = list(self._read_placed(problems))
+        problems += find_repeated_ids(placed)
         if problems or not placed:
             raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:

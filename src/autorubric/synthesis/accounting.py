@@ -232,7 +232,7 @@ class _Claims:
     def claim_named(self, output: Merged) -> list[Candidate]:
         """The free criteria that an output names and may have: of one sign, no number lost."""
         strangers = [source for source in output.sources if source not in self.known]
-        self.notes += (f"a merged criterion names the unknown id {source!r}" for source in strangers)
+        self.notes += (f"a merged criterion names an unknown id, {source!r}" for source in strangers)
         sources = [self.free[source] for source in dict.fromkeys(output.sources) if source in self.free]
         signs = {source.pitfall for source in sources}
         # The sign that the reply gives counts where a source has it.

@@ -119,7 +119,7 @@ class QueryFile:
             if is_guessed:
                 reader.read(record)
         if unseen := [name for name in columns if is_for_models(name, reference=False)]:
-            note = f"models do not see {join_names(unseen)}; join what they need with the query"
+            note = f"models do not see {join_names(unseen)}; add what they need to the query"
             notes.append(f"{name_input(self.path)}: {note}")
         ids = [name for name in columns if fold_column(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:

@@ -78,7 +78,7 @@ def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
     found = build_account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
     assert len(found.criteria) == 1
     assert found.notes == (
-        "a merged criterion names the unknown id 'z9'",
+        "a merged criterion names an unknown id, 'z9'",
         "a merged criterion has no source of its own and was left out",
     )
 

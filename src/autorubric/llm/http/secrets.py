@@ -25,6 +25,8 @@ _LOOKS_LIKE_A_KEY = re.compile(
 )
 _ESCAPED_ASCII = re.compile(r"\\(?:u00[2-7]|/)")
 _SHORTEST_REPLACED = 6
+_PREFIX = 8
+"""A server may repeat the beginning of a key in an error; from this many characters on, it is hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,14 @@ def redact(text: str, *secrets: str | None) -> str:
     Example:
         >>> redact("Incorrect API key provided: sk-abcdefgh12345")
         'Incorrect API key provided: <hidden>'
+        >>> redact("Incorrect API key provided: my-own-se*****", "my-own-secret-key")
+        'Incorrect API key provided: <hidden>'
     """
-    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, hide_secrets(text, *secrets))
+    text = hide_secrets(text, *secrets)
+    for secret in secrets:
+        if secret and len(secret) >= 2 * _PREFIX:
+            text = re.sub(rf"{re.escape(secret[:_PREFIX])}[\w*-]*", HIDDEN, text)
+    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, text)
 
 
 def hide_secrets(text: str, *secrets: str | None) -> str:
