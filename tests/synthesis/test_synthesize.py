@@ -175,7 +175,7 @@ def test_an_address_where_nothing_answers_ends_the_run_at_once(
     assert b.synthesize(*nowhere) == 2
     assert b.synthesize("--merge-base-url", "http://127.0.0.1:9/v1") == 1
     assert b.endpoint.counts.requests < 20 * 7
-    assert "check the address, and that the server is running" in capsys.readouterr().err
+    assert "check the address http://127.0.0.1:9/v1, and that the server is running" in capsys.readouterr().err
 
 
 def test_a_model_the_endpoint_does_not_have_ends_the_run(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
