@@ -133,7 +133,9 @@ def test_a_document_of_criteria_is_one_rubric(tmp_path: Path, name: str, text: s
 @pytest.mark.parametrize("key", ["query_id", "prompt_id", "answer", "submission_id"])
 def test_criteria_of_several_queries_or_submissions_are_not_one_rubric(tmp_path: Path, key: str) -> None:
     rows = jsonl(tmp_path / "a.jsonl", *({key: place, "criterion": "Is kind", "weight": 1} for place in ("a", "b")))
-    rubrics = jsonl(tmp_path / "b.jsonl", *({"id": place, "criteria": [{"description": "x"}]} for place in ("a", "b")))
+    rubrics = jsonl(
+        tmp_path / "b.jsonl", *({"id": place, "criteria": [{"description": "x"}]} for place in ("a", "b"))
+    )
     for source in (rows, rubrics):
         with pytest.raises(InputError, match="no format has rows with the keys"):
             convert(source, tmp_path / "out.json", "llmdc")
