@@ -109,9 +109,7 @@ def build_contents(
     """
     graded = source.has_items
     if wanted.by is not None and not graded:
-        raise InputError(
-            f"{source.directory} is a run of `autorubric synthesize`; only graded runs have groups"
-        )
+        raise InputError(f"{source.directory} is a run of `autorubric synthesize`; only graded runs have groups")
     sections = list(_build_sections(source, other, wanted) if graded else _build_rubric_sections(source, wanted))
     if not wanted.has_text:
         sections = [
