@@ -138,6 +138,8 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         ({"criteria": []}, "No criteria found"),
         ([{"criteria": []}], "No criteria found"),
         ({"title": "x"}, "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"),
+        ({"rows": [{"requirement": "x"}], "guidelines": "g"}, "if 'rows' has the criteria, rename it to 'criteria'"),
+        ({"requirement": "x", "examples": [{"text": "y"}]}, "Dict must contain either 'sections' or 'rubric' key"),
         ({"requirement": ["x"], "weight": [1, 2]}, "different lengths: {'requirement': 1, 'weight': 2}"),
         ({"criteria": {"a": A}}, "Expected 'criteria' to be a list, got dict"),
         ({"rubric": {"guidelines": "x"}}, "'rubric' must be a list, or a dict with 'sections' or 'criteria'"),

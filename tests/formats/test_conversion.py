@@ -114,6 +114,33 @@ def test_a_file_of_criteria_is_one_rubric_everywhere(tmp_path: Path, name: str, 
         assert len(next(iter_rubrics(path, [])).criteria) == 2, path
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("list.md", "## Style\n\n- Is kind\n"),
+        ("canvas.json", json.dumps({"id": 5, "title": "Essay", "criteria": [
+            {"id": "_1", "description": "Is kind", "points": 2, "ratings": [
+                {"description": "Full", "points": 2}, {"description": "None", "points": 0}]}]})),
+    ],
+)  # fmt: skip
+def test_a_document_of_criteria_is_one_rubric(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = convert(tmp_path / name, tmp_path / "out.json", "llmdc")
+    assert (done.records, done.criteria) == (1, 1)
+    assert [c.requirement for c in Rubric.from_file(tmp_path / "out.json")] == ["Is kind"]
+
+
+@pytest.mark.parametrize("key", ["query_id", "prompt_id", "answer", "submission_id"])
+def test_criteria_of_several_queries_or_submissions_are_not_one_rubric(tmp_path: Path, key: str) -> None:
+    rows = jsonl(tmp_path / "a.jsonl", *({key: place, "criterion": "Is kind", "weight": 1} for place in ("a", "b")))
+    rubrics = jsonl(
+        tmp_path / "b.jsonl", *({"id": place, "criteria": [{"description": "x"}]} for place in ("a", "b"))
+    )
+    for source in (rows, rubrics):
+        with pytest.raises(InputError, match="no format has rows with the keys"):
+            convert(source, tmp_path / "out.json", "llmdc")
+
+
 def test_strict_writes_nothing_where_anything_would_be_lost(tmp_path: Path) -> None:
     row = {"question": "Why?", "reference_answer": "So.", "rubric": [{"description": "x", "weight": 1, "title": "t"}]}
     source = jsonl(tmp_path / "rar.jsonl", row, row)

@@ -420,14 +420,36 @@ def test_ids_criteria_and_options_match_in_both_spellings_of_an_accent(tmp_path:
 
 
 def test_points_of_a_rubric_are_labels_of_its_options() -> None:
-    levels = [{"points": 6, "description": "Full"}, {"points": 3, "description": "Part"}, {"points": 0, "text": "2"}]
+    levels = [
+        {"points": 6, "description": "Full"},
+        {"points": 3, "description": "Part"},
+        {"points": 0, "text": "2 errors"},
+    ]
     scored = [{"score": 6, "description": "Full"}, {"score": 3, "description": "Part"}]
     thesis, style = Rubric.from_dict(
         [{"criterion": "Thesis", "ratings": levels}, {"criterion": "B", "levels": scored}]
     )
     words = ("6", "3.0", "0", "2", "5", "Part")
-    assert [match_label(thesis, word) for word in words] == ["Full", "Part", "2", "2", None, "Part"]
+    assert [match_label(thesis, word) for word in words] == ["Full", "Part", "2 errors", None, None, "Part"]
     assert [match_label(style, word) for word in ("6", "Full")] == [None, "Full"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "meant"),
+    [
+        (("1", "2", "3"), ["1", "2", "3", None, None]),
+        (("Level 1", "Level 2", "Level 3"), [None] * 5),
+        (("1 - Poor", "2 - Fair", "3 - Good"), [None] * 5),
+        (("2: Poor", "4: Fair", "6: Good"), [None, "2: Poor", None, "4: Fair", "6: Good"]),
+        (("", "Fair", "Good"), [None, "2.", None, "4. Fair", "6. Good"]),
+    ],
+)
+def test_a_number_that_may_be_a_level_or_its_points_is_no_label_by_points(
+    texts: tuple[str, ...], meant: list[str | None]
+) -> None:
+    levels = [{"points": 2 * place, "description": text} for place, text in enumerate(texts, 1)]
+    [criterion] = Rubric.from_dict([{"criterion": "Thesis", "ratings": levels}])
+    assert [match_label(criterion, word) for word in ("1", "2", "3", "4", "6")] == meant
 
 
 def test_names_and_options_may_differ_in_nothing_but_an_accent() -> None:

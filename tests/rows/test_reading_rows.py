@@ -165,6 +165,11 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
             workbook({"A": [["id"], ["#N/A"], [1, "a"]]}),
             ["a.csv:2: cell A2 is #N/A", "a.csv:3: cell B3 is to the right"],
         ),
+        (
+            workbook({"A": [["id"], [10**15 - 1], [1234567890123456789], [1e20]]}),
+            ["a.csv:3: cell A3 is a number of more than 15 digits", "a.csv:4: cell A4 is a number of more than"],
+        ),
+        (workbook({"A": [["Title"], ["id", "q"]]}), ["a.csv:2: cell B2", "or delete rows above the header"]),
         (workbook({"A": [["id", "id"], [1, 2]]}), ["a.csv:1: the header has 'id' more than once"]),
         (workbook({"A": []}), ["a.csv: the file is empty"]),
         (damaged(workbook({"A": [["id"], [1]]})), ["a.csv: cannot be read as an Excel workbook"]),

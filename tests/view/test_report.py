@@ -426,6 +426,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "an improvement": (("report", "improved"), "graded nothing; its results are in its report.html"),
     "scores of another run": (("report", "selected"), "graded nothing; its scores are those of the run /runs/graded"),
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
+    "groups of rubrics": (("report", "made", "--by", "model"), "only graded runs have groups"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),
     "a file that exists": (("report", "run", "-o", "report.html"), "--force to replace it"),
     "another form": (("report", "run", "-o", "report.pdf"), "the ending .pdf is not known; a report is .html"),

@@ -80,17 +80,21 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
     return RubricParts(*(next(iter([*full, *others]), "") for full, others in found)), problems
 
 
+_OF_ROWS = frozenset((*ROLES["query"].names, *ROLES["submission"].names))
+
+
 def is_criterion(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a criterion, not a query: it has a weight, and a text or a heading.
+    """Whether a row is a criterion, not a query or a submission: it has a weight, and a text or a heading.
 
     Example:
         >>> [is_criterion({key: "Is kind.", "points": 2}) for key in ("criterion", "title", "question", "note")]
         [True, True, False, False]
+        >>> [is_criterion({"criterion": "Is kind.", "points": 2, key: "1"}) for key in ("id", "prompt_id", "answer")]
+        [True, False, False]
     """
     parts = find_parts(row)[0]
-    return bool(parts.weight and (parts.text or parts.name)) and set(map(fold_name, row)).isdisjoint(
-        ROLES["query"].names
-    )
+    others = {fold_name(key).removesuffix("_id") for key in row if key != parts.text}
+    return bool(parts.weight and (parts.text or parts.name)) and others.isdisjoint(_OF_ROWS)
 
 
 def _is_heading(one: Any, other: Any) -> bool:

@@ -1,10 +1,11 @@
 """Human verdicts on one item: read by its criteria, and as cells of a score."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_high, median_low, multimode
 from typing import Any, TypeAlias
 
-from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.core.criterion import Criterion, CriterionOption, name_criteria
 from autorubric.core.described_scores import POINTS
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
@@ -22,6 +23,8 @@ _GOOD, _BAD = "pass|passed|đạt|通过|对|✓|✔|√|✅|☑", "fail|failed|
 _OUTCOMES = {fold_text(word): sign for words, sign in ((_GOOD, "MET"), (_BAD, "UNMET")) for word in words.split("|")}
 """Words for a good or bad result: on a pitfall, they do not say whether it is met."""
 _FOLDS = str.strip, str.casefold, fold_text  # labels and names may differ in nothing but an accent
+_NUMBERED = re.compile(r"(?:\w+ )?(\d+(?:\.\d+)?)\s*(?:[.:)(–—-]|$)")
+"""The number of a level, such as "2", "2 - Fair" or "Level 2: Fair"."""
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
 """The message on a column of `find_near_columns`."""
@@ -154,7 +157,8 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     """The label that a word of a table stands for, or None.
 
     Words such as yes, true, 1 and accept mean that a binary criterion is met, and so does pass, unless the criterion
-    is a pitfall; a number means the option whose label is that number, or else the option with that many points.
+    is a pitfall; a number means the option whose label is that number, or else the option with that many points,
+    unless labels such as "2" or "Level 2" have other numbers than points.
 
     Args:
         criterion: what is labelled.
@@ -178,12 +182,20 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
         alike = next(filter(None, readings), [])
         if not alike and number is not None:
             alike = [own for own in labels if parse_number(own) == number]
-            alike = alike or [option.label for option in options if option.metadata.get(POINTS) == number]
+            alike = alike or _find_by_points(options, number)
         meant = alike[0] if len(alike) == 1 else None
     note = f"label {word!r} is read as {meant}"
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
         notes.append(note)
     return meant
+
+
+def _find_by_points(options: Sequence[CriterionOption], points: float) -> list[str]:
+    """The labels of the options with these points; empty if a label has another number, which could be meant."""
+    numbers = ((option, _NUMBERED.match(option.label.strip())) for option in options)
+    if any(found and float(found[1]) != option.metadata.get(POINTS) for option, found in numbers):
+        return []
+    return [option.label for option in options if option.metadata.get(POINTS) == points]
 
 
 def choose_majority(criterion: Criterion | None, labels: Sequence[str]) -> str | None:

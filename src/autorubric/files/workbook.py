@@ -17,12 +17,14 @@ from autorubric.files.json_values import to_json_value
 from autorubric.files.text import LARGEST_FILE
 
 _SHEETS = "xl/worksheets/"
+_FIRST_ROUNDED, _LONG = 10**15, "number of more than 15 digits, of which Excel keeps only 15"
 
 
 def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
     """The rows of the only sheet with data, with their numbers on the sheet, as the texts that a CSV file has.
 
     Blank rows are skipped, and every row has as many cells as the header. A formula counts as its stored value.
+    Rows with whole numbers of more than 15 digits, which Excel rounds, are problems.
 
     Args:
         file: the open file.
@@ -51,7 +53,9 @@ def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tu
         width = width or len(texts)
         wrong = [f"cell {cell.coordinate} is {cell.value}" for cell in cells if cell.data_type == "e"]
         if len(texts) > width:
-            wrong.append(f"cell {cells[len(texts) - 1].coordinate} is to the right of the header; name its column")
+            where = f"cell {cells[len(texts) - 1].coordinate} is to the right of the header"
+            wrong.append(f"{where}; name its column, or delete rows above the header")
+        wrong += [f"cell {cell.coordinate} is a {_LONG}; store it as text" for cell in cells if _is_rounded(cell)]
         if wrong:
             problems.append(f"{name}:{row}: {format_first(wrong)}")
         else:
@@ -139,6 +143,12 @@ class _Cells:
     def _end(self, tag: str) -> None:
         if tag.rpartition(":")[2] == "c" and self._is_formula and not self._has_value:
             self.unknown.append(self._cell)
+
+
+def _is_rounded(cell: Any) -> bool:
+    """Whether a cell has a whole number that a program may have rounded, such as an id of 19 digits."""
+    value = cell.value
+    return isinstance(value, int | float) and abs(value) >= _FIRST_ROUNDED and value % 1 == 0
 
 
 def _write_cell(cell: Any) -> str:

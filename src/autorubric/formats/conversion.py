@@ -19,8 +19,8 @@ from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, co
 from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import find_format, list_formats
 from autorubric.rows import Record as RowRecord
-from autorubric.rows import RowReader, join_names, name_input
-from autorubric.rows.columns import COLUMN_OPTION
+from autorubric.rows import RowReader, inspect_file, join_names, name_input
+from autorubric.rows.columns import COLUMN_OPTION, ROLES, fold_name
 
 _MOST_PROBLEMS = 100
 
@@ -214,6 +214,9 @@ def _iter_records(
         raise InputError(problems)
 
 
+_QUERIES = frozenset(ROLES["query"].names)
+_BARE = frozenset(("requirement", "criterion", "name", "section"))
+"""The keys of criteria without weights, as in a Markdown list."""
 _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 
 
@@ -224,13 +227,21 @@ def _iter_parts(
     form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
-        if form is None and is_criterion(row) and not any(one.matches(row) for one in list_formats().values()):
+        if form is None and not any(one.matches(row) for one in list_formats().values()) and _is_rubric(row, path):
             yield find_format("llmdc"), name_input(path), _read_rubric(path)
             return
         form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
+
+
+def _is_rubric(row: Row, path: str | Path) -> bool:
+    """Whether a row is a criterion of a list, or the file is a document of criteria, such as a rubric of Canvas."""
+    if not isinstance(row.get("criteria"), list) or not _QUERIES.isdisjoint(map(fold_name, row)):
+        return is_criterion(row) or row.keys() <= _BARE
+    found = inspect_file(path)
+    return found.is_document and isinstance(found.read_document(), dict)
 
 
 def _read_rubric(path: str | Path) -> Record:

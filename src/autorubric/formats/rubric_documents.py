@@ -37,6 +37,12 @@ def _has_requirements(value: Any) -> bool:
     return "requirement" in value or any(_has_requirements(value[key]) for key in _HOLDERS if key in value)
 
 
+def _is_llmdc(row: Row) -> bool:
+    """Whether a row is a document with requirements; not a single criterion, such as the row of a table."""
+    is_criterion = isinstance(row.get("requirement"), str)
+    return not is_criterion and not _OF_DATA & row.keys() and _has_requirements(row)
+
+
 def _write_requirement(criterion: Criterion) -> dict[str, Any]:
     record = dump_criterion(criterion)
     record["weight"] = as_points(criterion.weight)
@@ -47,7 +53,7 @@ LLMDC = Format(
     "llmdc",
     "rubrics of The LLM Data Company's rubric",
     (".json", ".yaml", ".yml", ".jsonl"),
-    lambda row: not _OF_DATA & row.keys() and _has_requirements(row),
+    _is_llmdc,
     _read_llmdc,
     lambda record: {"rubric": [*map(_write_requirement, record.criteria)]},  # of one document, only the list
     carrier=None,

@@ -27,7 +27,10 @@ DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml", "list")
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
 """Keys under which other tools export the list of rows; under other keys, the rows must have a query."""
-_OF_ROWS = {*HOLDERS, "sections", "reference_submission", *ROLES["query"].names, *ROLES["submission"].names}
+_OF_ROWS = {
+    *(*HOLDERS, "sections", "guidelines", "requirement", "criterion", "reference_submission"),
+    *(*ROLES["query"].names, *ROLES["submission"].names),
+}
 """Keys of a row, rubric or dataset: an object with one of them does not wrap a list of rows."""
 
 

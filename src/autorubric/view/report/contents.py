@@ -103,8 +103,13 @@ def build_contents(
         source: the run.
         other: the run that it is compared with, or None.
         wanted: the parts that are shown.
+
+    Raises:
+        InputError: groups are wanted of a run that graded nothing; or see `build_groups_page`.
     """
     graded = source.has_items
+    if wanted.by is not None and not graded:
+        raise InputError(f"{source.directory} is a run of `autorubric synthesize`; only graded runs have groups")
     sections = list(_build_sections(source, other, wanted) if graded else _build_rubric_sections(source, wanted))
     if not wanted.has_text:
         sections = [
