@@ -20,7 +20,6 @@ from autorubric.llm.http.negotiation import (
     Terms,
     enter_gates,
     is_about_reply,
-    is_about_server,
     is_negotiable,
     open_gates,
     pass_turn,
@@ -362,7 +361,7 @@ class ChatModel:
         elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
             gate.hold()
             gates[1].open()
-            return gate.replies > 0 and is_about_server(fault)
+            return gate.replies > 0
         elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)
         return False

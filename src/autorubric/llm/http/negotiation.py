@@ -240,8 +240,8 @@ class Gate:
 
     def must_hold(self, fault: Fault, *, is_patient: bool) -> bool:
         """Whether calls go one after the other after this fault; once there were replies, only those of a run do."""
-        is_failing = not self.replies or (is_patient and self.is_down)
-        return is_failing and (fault.kind in ("server", "network") or is_about_server(fault))
+        is_outage = is_about_server(fault) and is_patient and self.is_down
+        return is_outage if self.replies else is_about_server(fault) or fault.kind in ("server", "network")
 
     def hold(self) -> None:
         """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""

@@ -212,6 +212,8 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
         gate.note_fault(server, item)
     time.sleep(0.02)
     assert gate.find_end("m", server, slow) is None
+    held = [gate.must_hold(fault, is_patient=True) for fault in (server, of_text, slow_text)]
+    assert held == [True, False, False]  # calls with HTTP 500 fail after their retries, side by side
     found = gate.find_end("m", server, config)
     assert found is not None
     assert found.message == "m: no reply for 0 minutes, in the last 8 attempts; the last: HTTP 502"
