@@ -180,9 +180,12 @@ def is_limited(field: re.Match[str]) -> bool:
     line, verdict = field.string[field.end() :].lstrip().partition("\n")[0], find_verdict(field["value"])
     if CONTRAST.match(line) or verdict is None:
         return CONTRAST.match(line) is not None
+    first, _, rest = line.partition(",")
+    if _ANSWERS.get(_fold(first), verdict) is not verdict:
+        return True
     is_sentence = len(line.split()) > 4 and not line[0].islower()
-    is_other = _ANSWERS.get(_fold(line.partition(",")[0]), verdict) is not verdict
-    return is_other or (not is_sentence and bool(_ANSWERS_ANEW.match(line) or QUALIFIES.match(line)))
+    line = rest.lstrip() if _fold(first) in _ANSWERS else line
+    return not is_sentence and bool(_ANSWERS_ANEW.match(line) or QUALIFIES.match(line))
 
 
 def _is_loose(field: re.Match[str]) -> bool:
