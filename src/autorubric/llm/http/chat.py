@@ -183,7 +183,7 @@ class ChatModel:
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.compute_wait(outcome, time.monotonic(), is_held=is_held)
                 self._report(request, tries, outcome, wait)
-                end = gates[0].find_end(self.name, outcome, self._config)
+                end = gates[0].find_end(self.name, outcome, self._config, is_patient=reservation.outages is not None)
                 if wait is None or end is not None:
                     raise CallError(dataclasses.replace(self.build_failure(outcome, tries), end=end))
                 await self._wait_to_retry(wait, outcome, tries, reservation, ahead)
