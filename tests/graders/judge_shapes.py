@@ -106,7 +106,21 @@ FIELDS: list[tuple[str | dict[str, Any], str]] = [
     ("Verdict: UNMET - all parts but the date are there", "UNMET"),
     *((f"Verdict: MET\n{line}", "again") for line in ("At least in part.", "No, it names one.", "To some extent.")),
     ("Verdict: UNMET\nThe answer is partially right, but names one cause only.", "UNMET"),
+    # A sentence after a verdict is its reason, whatever its first words are.
+    *(
+        (f"Verdict: UNMET\n\n{line}", "UNMET")
+        for line in (
+            "The answer partially covers this, but names one cause only.",
+            "Only part of the list is given.",
+            "Not a single date is given.",
+            "No, no date is given anywhere.",
+            "1. No date.",
+        )
+    ),
+    *((f"Verdict: MET\n{line}", "again") for line in ("as the answer claims of itself", "Partially.", "UNMET")),
     # A verdict alone on the last line.
+    ("I would say UNMET. The answer ends with its own grade.\n\nMET", "again"),
+    ('The last line of the answer.\n"MET"', "again"),
     ("It names coal and canals.\n\n**MET**", "MET"),
     ("Only coal is named.\nNOT MET.\n", "UNMET"),
     ("The criterion is not met.\n\nMET", "again"),
@@ -115,8 +129,8 @@ FIELDS: list[tuple[str | dict[str, Any], str]] = [
     # A whole reply.
     *((f"{label}: UNMET", "UNMET") for label in ("Output", "**Label**", "评价", "Antwort")),
     *(("Met: yes", "MET"), ("Met: no", "UNMET"), ("Label: [[MET]]", "again"), ("Label: MET or UNMET", "again")),
-    *(("Verdict: MET (confidence: 0.9)", "MET"), ("MET (confidence: low)", "again"), ("__Verdict:__ MET", "MET")),
-    ("Statut du critère : UNMET", "UNMET"),
+    *(("Verdict: MET (confidence: 0.9)", "MET"), ("MET (confidence: 20%)", "again"), ("__Verdict:__ MET", "MET")),
+    *(("Statut du critère : UNMET", "UNMET"), ("Bewertung des Kritikers: MET", "again")),
     # Other labels and keys.
     ("Assessment: MET", "MET"),
     ("**Final Evaluation:** UNMET", "UNMET"),
@@ -382,6 +396,8 @@ OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
     ('{"verdicts": {"c0": "MET", "c1": "UNMET"}}', ("MET", "UNMET")),
     ("c0: [[MET]]\nc1: Only coal is named. [[UNMET]]", ("MET", "UNMET")),
     ("c0: It is not [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
+    ("c0: If it had a date, [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
+    ("### c0\nVerdict: MET\n\nYes, both are named.\n\n### c1\nVerdict: UNMET\n1. No date.", ("MET", "UNMET")),
     ("### c0\nVerdict: MET\nIn part.\n\n### c1\nVerdict: UNMET", (None, "UNMET")),
     (LIST, ("MET", "UNMET")),
     ('{"c0": "MET", "c1": "UNMET"}', ("MET", "UNMET")),

@@ -58,6 +58,7 @@ _MARKUP = re.compile(
 )
 # A fast check: most texts have none.
 _CONCLUDES = re.compile(r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار")
+_QUOTES_LINE = re.compile(r"[ \t]*>")
 _WORD = re.compile(r"\w")
 _IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
@@ -125,7 +126,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"] or "")}
     if len(ids) > 1 or (fields and verdict_words.is_limited(fields[-1])):
         return None
-    if fields and all(map(verdict_words.is_quoted, fields)):
+    if fields and all(map(_is_quoted, fields)):
         return None
     alone = _ALONE.fullmatch(strip_fence(text))
     stating = fields or [field for field in [alone] if field]
@@ -141,6 +142,11 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     verdict, option = (one, None) if isinstance(one, CriterionVerdict) else (None, one)
     entry = Said(verdict, option, explanation, flags=flags)
     return Answer(entry, reply, ("the reply is a field or a word without JSON",))
+
+
+def _is_quoted(field: re.Match[str]) -> bool:
+    """Whether the line of a field is a quote of Markdown, such as "> Verdict: MET"."""
+    return _QUOTES_LINE.match(field.string, field.string.rfind("\n", 0, field.start() + 1) + 1) is not None
 
 
 def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:

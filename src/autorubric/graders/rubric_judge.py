@@ -24,6 +24,7 @@ from autorubric.graders.judge_replies import (
 )
 from autorubric.graders.verdict_words import (
     HINT,
+    IN_BRACKETS,
     KEY,
     MARKS,
     QUALIFIES,
@@ -259,6 +260,8 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"] or "c0")]:
         return entry | _read_fields(text, fields)
+    if IN_BRACKETS.search(text):  # other words govern it
+        return entry
     cells = _split_cells(text)
     read = {cell: verdict for cell in cells if (verdict := find_verdict(cell, of_truth=cell in MARKS))}
     if not read:

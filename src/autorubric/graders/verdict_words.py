@@ -19,7 +19,7 @@ _QUOTES = " .…*`'\"“”「」【】『』[]\ufe0f"
 MARKS = dict.fromkeys("✅✓✔☑", MET) | dict.fromkeys("❌✗✘✖☒", UNMET)
 """Marks next to a word for a verdict; alone, one may also mean that a pitfall was avoided."""
 _PARTS = re.compile(rf"[()/]|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
-_CONFIDENCE = re.compile(r"(?:high )?confidence(?: ?[:=]? (?:high|[\d.]+ ?%?))?")
+_CONFIDENCE = re.compile(r"(?:high )?confidence(?: ?[:=]? (?:high|(?:[5-9]\d(?:\.\d+)?|100) ?%|0?\.[5-9]\d*|1\.0+))?")
 _SEPARATORS = re.compile(r"[\s_\-\\]+")
 _STATUSES = VERDICT_WORDS | MARKS
 _ANSWERS = _STATUSES | TRUTH_WORDS
@@ -35,7 +35,7 @@ _LABELS = (
     "評価|評決|판정|평가|결과|결론|상태",
 )
 _LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최종|因此|所以|综上|綜上)[ _,，]*)*"
-_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي| d\w+ [ck]rit\w+)?)"
+_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي| d\w+ [ck]rit[eéè]r\w+)?)"
 KEY = re.compile(_LABEL, re.IGNORECASE)
 """A key or label that may state a verdict."""
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"\W*(?:[2-9]|\d\d)[\d.,]*[^\w/%]*")
 _SENTENCE = re.compile(r"\w\W+\w+\W+\w|(?:[\u3040-\ud7a3] ?){6}")
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied", True, False)
 """Words that are a verdict only under a label for verdicts."""
-_TRUTH = "|".join(map(re.escape, TRUTH_WORDS))
+_TRUTH = "|".join(filter(str.isalpha, TRUTH_WORDS))
 _ANSWERS_ANEW = re.compile(
     rf"(?i)\W*(?:(?:{_TRUTH})(?!\w| \w)|(?:not|or|never|is|as(?! both| all)|hard|(?:\w+ )?would)\b"
     r"|.*(?:[?？]|(?:\b(?:no|not|nicht|pas|to)|n['’]t)\W*$))"
@@ -64,7 +64,6 @@ _FACT = re.compile(
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
 _IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是]))"
 _VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
-_QUOTES_LINE = re.compile(r"[ \t]*>")
 _ENDS = r"[^\w\n<.。!?？]*+(?:$|[<。!]|\.(?!\.)|(?:because|since|as)\b|です|でした|である|입니다|이다)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
@@ -76,7 +75,7 @@ _FIELDS = [
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
-        rf"(?<=[.!。！]\n)\n?{_EDGE}(?P<label>)(?P<value>(?:un|not )?met|cannot[ _]assess){_EDGE}\.?\s*\Z",
+        r"(?<=[.!。！]\n)\n?[*_`]*+(?P<label>)(?P<value>(?:un|not )?met|cannot[ _]assess)[*_`]*\.?[*_`]*\s*\Z",
     )
 ]
 _ABOVE = re.compile(rf"^{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$", _FIELDS[0].flags)
@@ -177,11 +176,16 @@ def _has_reason(field: re.Match[str]) -> bool:
 
 
 def is_limited(field: re.Match[str]) -> bool:
-    """Whether the line after a field qualifies its verdict, asks about it or begins like another answer."""
-    line = field.string[field.end() :].lstrip().partition("\n")[0]
-    if find_verdict(field["value"]) is None:
+    """Whether the line after a field qualifies its verdict or gives another answer; a sentence is its reason."""
+    line, verdict = field.string[field.end() :].lstrip().partition("\n")[0], find_verdict(field["value"])
+    if CONTRAST.match(line) or verdict is None:
         return CONTRAST.match(line) is not None
-    return _ANSWERS_ANEW.match(line) is not None or QUALIFIES.match(line) is not None
+    first, _, rest = line.partition(",")
+    if _ANSWERS.get(_fold(first), verdict) is not verdict:
+        return True
+    is_sentence = len(line.split()) > 4 and not line[0].islower()
+    line = rest.lstrip() if _fold(first) in _ANSWERS else line
+    return not is_sentence and bool(_ANSWERS_ANEW.match(line) or QUALIFIES.match(line))
 
 
 def _is_loose(field: re.Match[str]) -> bool:
@@ -206,11 +210,6 @@ def is_remark(field: re.Match[str]) -> bool:
     return is_other and _SENTENCE.search(value) is not None and not HINT.search(value)
 
 
-def is_quoted(field: re.Match[str]) -> bool:
-    """Whether the line of a field is a quote of Markdown, such as "> Verdict: MET"."""
-    return _QUOTES_LINE.match(field.string, field.string.rfind("\n", 0, field.start() + 1) + 1) is not None
-
-
 def _is_own(text: str, field: re.Match[str]) -> bool:
     """Whether no words govern a field: only those of "So my verdict is" or "The criterion is met:" may lead to it.
 
@@ -221,6 +220,8 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
     if not _WORD.search(before):
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
+    if field.re is _FIELDS[-1] and {*find_mentions(text[: field.start()].upper())} - {find_verdict(field["value"])}:
+        return False
     is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
     clause = _CLAUSE.split(before)[-1]
     verdict = find_verdict(field["value"]) if clause.rstrip().endswith((":", "：")) else None

@@ -147,9 +147,9 @@ class StoppableRun(ABC):
 
     async def _execute_or_stop(self) -> None:
         """Execute the run. If this task is cancelled, stop as at Ctrl-C; if it is cancelled again, end at once."""
-        work = asyncio.create_task(self.execute())
+        work = asyncio.create_task(self._execute_to_exit())
         try:
-            await asyncio.shield(work)
+            exiting = await asyncio.shield(work)
         except asyncio.CancelledError:
             if self.interrupted or work.done():
                 work.cancel()
@@ -159,6 +159,16 @@ class StoppableRun(ABC):
                 self.interrupt_gracefully()
             await asyncio.gather(work, return_exceptions=True)  # passes on a second cancellation
             raise
+        if exiting is not None:
+            raise exiting
+
+    async def _execute_to_exit(self) -> BaseException | None:
+        """Execute the run; a task that raised what ends the process would end the loop before the run is closed."""
+        try:
+            await self.execute()
+        except (SystemExit, KeyboardInterrupt) as error:
+            return error
+        return None
 
     def _add_outages(self, state: RunState) -> RunState:
         outages = self.executor and self.executor.trials.outages

@@ -20,7 +20,6 @@ from autorubric.llm.http.negotiation import (
     Terms,
     enter_gates,
     is_about_reply,
-    is_about_server,
     is_negotiable,
     open_gates,
     pass_turn,
@@ -184,7 +183,7 @@ class ChatModel:
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.compute_wait(outcome, time.monotonic(), is_held=is_held)
                 self._report(request, tries, outcome, wait)
-                end = gates[0].find_end(self.name, outcome, self._config)
+                end = gates[0].find_end(self.name, outcome, self._config, is_patient=reservation.outages is not None)
                 if wait is None or end is not None:
                     raise CallError(dataclasses.replace(self.build_failure(outcome, tries), end=end))
                 await self._wait_to_retry(wait, outcome, tries, reservation, ahead)
@@ -362,7 +361,7 @@ class ChatModel:
         elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
             gate.hold()
             gates[1].open()
-            return gate.replies > 0 and is_about_server(fault)
+            return gate.replies > 0
         elif not self._limiter.address.must_hold_back(fault):
             open_gates(ahead)
         return False

@@ -240,8 +240,8 @@ class Gate:
 
     def must_hold(self, fault: Fault, *, is_patient: bool) -> bool:
         """Whether calls go one after the other after this fault; once there were replies, only those of a run do."""
-        is_failing = not self.replies or (is_patient and self.is_down)
-        return is_failing and (fault.kind in ("server", "network") or is_about_server(fault))
+        is_outage = is_about_server(fault) and is_patient and self.is_down
+        return is_outage if self.replies else is_about_server(fault) or fault.kind in ("server", "network")
 
     def hold(self) -> None:
         """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
@@ -260,12 +260,12 @@ class Gate:
             self.is_open, self._held, self.failed = False, 0, 0
             self._items.clear()
 
-    def find_end(self, name: str, fault: Fault, config: LLMConfig) -> Failure | None:
+    def find_end(self, name: str, fault: Fault, config: LLMConfig, *, is_patient: bool = True) -> Failure | None:
         """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
-        enough = self.is_down if self.replies else self.failed >= max(FEWEST_FAILED, config.max_retries + 2)
+        enough = self.failed >= max(FEWEST_FAILED, config.max_retries + 2) and not self.replies
         patience = max(OUTAGE_PATIENCE, config.timeout) if self.replies else PATIENCE
         seconds = time.monotonic() - self._failed_at
-        if fault is not self._last or not enough or seconds < patience:
+        if fault is not self._last or seconds < patience or not (enough or (is_patient and self.is_down)):
             return None
         which = f"for {seconds / 60:.0f} minutes, in the last" if self.replies else "in the first"
         return Failure("no_reply", f"{name}: no reply {which} {self.failed} attempts; the last: {fault.message}")

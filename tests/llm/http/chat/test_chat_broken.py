@@ -181,6 +181,21 @@ async def test_an_endpoint_that_replied_once_is_waited_for(
     assert len((await graded(endpoint, tmp_path)).get_scores()) == ITEMS
 
 
+async def test_calls_outside_of_runs_are_retried_however_long_an_outage_lasts(
+    endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
+    model = endpoint.model(max_retries=1, timeout=0.2, retry_min_wait=0.0, retry_max_wait=0.0)
+    await model.complete(endpoint.ask())
+    endpoint.answer = lambda n, body: endpoint.error(502, "no upstream")
+    calls = (model.complete(endpoint.ask(item=str(n))) for n in range(FEWEST_FAILED))
+    await asyncio.gather(*calls, return_exceptions=True)
+    time.sleep(0.2)
+    failed = len(endpoint.bodies)
+    endpoint.answer = lambda n, body: endpoint.ok() if n > failed else endpoint.error(502, "no upstream")
+    assert (await model.complete(endpoint.ask(item="last"))).text == "fine"
+
+
 def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,6 +227,8 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
         gate.note_fault(server, item)
     time.sleep(0.02)
     assert gate.find_end("m", server, slow) is None
+    held = [gate.must_hold(fault, is_patient=True) for fault in (server, of_text, slow_text)]
+    assert held == [True, False, False]  # calls with HTTP 500 fail after their retries, side by side
     found = gate.find_end("m", server, config)
     assert found is not None
     assert found.message == "m: no reply for 0 minutes, in the last 8 attempts; the last: HTTP 502"
