@@ -397,6 +397,7 @@ OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
     ("c0: [[MET]]\nc1: Only coal is named. [[UNMET]]", ("MET", "UNMET")),
     ("c0: It is not [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
     ("c0: If it had a date, [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
+    ("c0: MET - The final answer is $\\boxed{135}$.\nc1: UNMET - It has no unit.", ("MET", "UNMET")),
     ("### c0\nVerdict: MET\n\nYes, both are named.\n\n### c1\nVerdict: UNMET\n1. No date.", ("MET", "UNMET")),
     ("### c0\nVerdict: MET\nIn part.\n\n### c1\nVerdict: UNMET", (None, "UNMET")),
     (LIST, ("MET", "UNMET")),

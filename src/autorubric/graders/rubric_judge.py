@@ -260,7 +260,7 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"] or "c0")]:
         return entry | _read_fields(text, fields)
-    if IN_BRACKETS.search(text):  # other words govern it
+    if any(map(find_verdict, IN_BRACKETS.findall(text))):  # other words govern it
         return entry
     cells = _split_cells(text)
     read = {cell: verdict for cell in cells if (verdict := find_verdict(cell, of_truth=cell in MARKS))}
