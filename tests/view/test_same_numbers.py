@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -276,3 +276,35 @@ def test_calls_that_a_killed_process_did_not_record_are_counted_as_in_status(tmp
     shown, told = read_costs(source), autorubric.status(run).spent
     assert told is not None
     assert (shown["calls"], shown["cost"]) == (told.calls, None) == (1, None)
+
+
+def test_two_runs_are_compared_on_the_items_with_the_same_id_or_the_same_query(tmp_path: Path) -> None:
+    """Whatever their order, and whichever items only one run has."""
+    rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+
+    def write(name: str, answers: str, **fields: Callable[[int], str]) -> str:
+        """A run with an answer for each letter: short (s) or long (l); a dot leaves it out."""
+        texts = {"s": "Yes.", "l": "It may be so, but nobody knows."}
+        kept = [(n, texts[letter]) for n, letter in enumerate(answers) if letter != "."]
+        rows = [{"submission": text, **{key: make(n) for key, make in fields.items()}} for n, text in kept]
+        rows = rows[::-1] if name == "second" else rows
+        out = tmp_path / "-".join([name, *fields])
+        autorubric.grade(rows, rubric=rubric, judge="builtin/offline", out=out)
+        return str(out)
+
+    # Items 1 to 4 are in both, with 1, 0, 1 and 0 in the first run, and 0, 1, 1 and 1 in the second.
+    first, second = "sslsl.", ".lsssl"
+    table: dict[str, tuple[dict[str, Callable[[int], str]], int, int, float]] = {
+        "ids": ({"id": lambda n: f"i{n}"}, 4, 0, (3 - 2) / 4),
+        "ids and queries": ({"id": lambda n: f"i{n}", "query": lambda n: f"Q{n % 2}?"}, 4, 0, (3 - 2) / 4),
+        "queries": ({"query": lambda n: f"Q{n}?"}, 4, 0, (3 - 2) / 4),
+        # In their order: s and l, s and s, l and s, s and s, l and l.
+        "nothing": ({}, 5, 5, (3 - 3) / 5),
+    }
+    with offenders() as case:
+        for name, (fields, common, loose, difference) in table.items():
+            with case(name):
+                runs = write("second", second, **fields), write("first", first, **fields)
+                found = json.loads(autorubric.report(runs[0], against=runs[1], format="json").text)["comparison"]
+                assert (found["common"], found["loose"]) == (common, loose)
+                assert found["difference"]["value"] == pytest.approx(difference)

@@ -55,6 +55,28 @@ def estimate_score(
     return estimate_mean(connection, score, rows, query, bounded=bounded)
 
 
+def pair_items(connection: sqlite3.Connection, *, is_same_dataset: bool) -> tuple[str, int]:
+    """A FROM clause of the items `one` of a run, each with the same item `two` of the attached run `other`.
+
+    Items with the same id are the same. Items without ids are the same if they are about the same query; where a
+    query has several of them, they are paired in their order, and the second result counts these pairs.
+    """
+    if is_same_dataset:
+        return "FROM items AS one JOIN other.items AS two ON one.item = two.item AND one.id = two.id", 0
+    for run in ("main", "other"):
+        connection.execute(
+            f"CREATE TEMP TABLE {run}_order AS SELECT item, id, key, row_number() OVER (PARTITION BY id, key "
+            "ORDER BY item) AS turn, id = '' AND count(*) OVER (PARTITION BY id, key) > 1 AS several "
+            f"FROM (SELECT item, id, CASE id WHEN '' THEN query ELSE 0 END AS key FROM {run}.items)"
+        )
+    connection.execute("CREATE INDEX temp.by_turn ON other_order(id, key, turn)")
+    both = (
+        "FROM main_order AS a JOIN other_order AS b USING (id, key, turn) "
+        "JOIN items AS one ON one.item = a.item JOIN other.items AS two ON two.item = b.item"
+    )
+    return both, connection.execute(f"SELECT count(*) {both} WHERE a.several OR b.several").fetchone()[0]
+
+
 def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
     """Counts of items by state, and their mean, lowest and highest score."""
     row = connection.execute(

@@ -14,8 +14,7 @@ from autorubric.view.sources import Source, read_index_state
 DRAWN = 1000
 """Items of the chart."""
 
-_BOTH = "FROM items AS one JOIN other.items AS two USING (item) WHERE one.id = two.id"
-_SCORED = f"{_BOTH} AND one.score IS NOT NULL AND two.score IS NOT NULL"
+_SCORED = " WHERE one.score IS NOT NULL AND two.score IS NOT NULL"
 
 
 def build_comparison_page(
@@ -37,13 +36,15 @@ def build_comparison_page(
         raise PageRefusal(404, f"run {chosen} is not a graded run of this view")
     with source.reading() as connection, other.reading():
         connection.execute("ATTACH DATABASE ? AS other", (f"{(other.place / FILE_NAME).resolve().as_uri()}?mode=ro",))
-        common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
-        means = [figures.estimate_score(connection, _SCORED, f"{run}.score", "one.query") for run in ("one", "two")]
-        difference = figures.estimate_mean(connection, "(two.score - one.score)", _SCORED, "one.query")
-        rows, after = _compare_items(connection, query)
+        both, loose = figures.pair_items(connection, is_same_dataset=other in same)
+        scored = both + _SCORED
+        common = connection.execute(f"SELECT count(*) {both}").fetchone()[0]
+        means = [figures.estimate_score(connection, scored, f"{run}.score", "one.query") for run in ("one", "two")]
+        difference = figures.estimate_mean(connection, "(two.score - one.score)", scored, "one.query")
+        rows, after = _compare_items(connection, query, scored)
         criteria = source.name_apart(connection, _compare_criteria(connection)) if common else []
         points = connection.execute(
-            f"SELECT one.score, two.score, one.id {_SCORED} ORDER BY item LIMIT {drawn}"
+            f"SELECT one.score, two.score, one.id {scored} ORDER BY one.item LIMIT {drawn}"
         ).fetchall()
         counts = [
             connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("items", "other.items")
@@ -56,6 +57,7 @@ def build_comparison_page(
         "names": [source.name, other.name],
         "choices": [{"number": run.number, "name": run.name} for run in candidates],
         "common": common,
+        "loose": loose,
         "counts": counts,
         "means": [mean["value"] for mean in means],
         "intervals": [mean["interval"] for mean in means],
@@ -75,17 +77,20 @@ def build_comparison_page(
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 
-def _compare_items(connection: sqlite3.Connection, query: PageQuery) -> tuple[list[dict[str, Any]], str | None]:
+def _compare_items(
+    connection: sqlite3.Connection, query: PageQuery, scored: str
+) -> tuple[list[dict[str, Any]], str | None]:
     after = query.after
-    where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
+    where = "" if after is None else " AND (-abs(two.score - one.score), one.item) > (?, ?)"
     found = connection.execute(
-        "SELECT item, one.id, one.description, one.score, two.score, -abs(two.score - one.score) AS place "
-        f"{_SCORED} AND abs(two.score - one.score) > 1e-12{where} ORDER BY place, item LIMIT {query.rows + 1}",
+        "SELECT one.item, one.id, one.description, one.score, two.score, two.item, "
+        f"-abs(two.score - one.score) AS place {scored} AND abs(two.score - one.score) > 1e-12{where} "
+        f"ORDER BY place, one.item LIMIT {query.rows + 1}",
         after or (),
     ).fetchall()
-    names = ("item", "id", "description", "first", "second")
+    names = ("item", "id", "description", "first", "second", "other")
     shown, following = query.cut(found)
-    return [{**dict(zip(names, row[:5], strict=True)), "difference": row[4] - row[3]} for row in shown], following
+    return [{**dict(zip(names, row[:6], strict=True)), "difference": row[4] - row[3]} for row in shown], following
 
 
 def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:

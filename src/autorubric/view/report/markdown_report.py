@@ -66,6 +66,8 @@ def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
             f"{row['difference']:+.3f}",
         )
         yield f"| {_format_name(row['name'])} | {' | '.join(cells)} |"
+    if loose := comparison["loose"]:
+        yield from ("", f"{loose:,} common items have no ids and share their query: they are paired in their order.")
     first, second = comparison["counts"]
     if moved and not first == second == comparison["common"]:
         yield from ("", f"Means over all items of each run: {first:,} before, {second:,} now.")
