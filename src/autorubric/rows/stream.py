@@ -144,10 +144,11 @@ def is_workbook(file: BinaryIO) -> bool:
 
 
 def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
-    """The only file in a zip archive; macOS adds a folder of its own."""
+    """The only file in a zip archive, apart from hidden files and the folder that macOS adds."""
     try:
         archive = zipfile.ZipFile(raw)
-        members = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
+        files = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
+        members = [part for part in files if not part.rpartition("/")[2].startswith(".")]
         if len(members) == 1:
             member: Any = archive.open(members[0])
             return io.BufferedReader(member)
@@ -155,6 +156,8 @@ def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
         raise InputError(f"{name}: the zip archive cannot be read: {error}") from error
     if "[Content_Types].xml" in members or "mimetype" in members:
         raise InputError(f"{name}: the file is a document of an office program; save it as CSV, .xlsx or text")
+    if not members:
+        raise InputError(f"{name}: the zip archive is empty")
     raise InputError(f"{name}: the zip archive has {len(members)} files; unpack it, and pass the one with the rows")
 
 
