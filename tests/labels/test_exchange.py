@@ -273,6 +273,7 @@ def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> N
         found.append(autorubric.label_agreement(run))
     assert found[0].judge.n == 3
     assert [[*one.annotators.by_criterion] for one in found] == [["Moon", "Short"]] * 2
+    assert [[*one.annotators.labels] for one in found] == [["ana", "ben"]] * 2
     assert [one.judge for one in found] == [found[0].judge] * 2 and found[0].notes == found[1].notes
 
 
