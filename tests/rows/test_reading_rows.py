@@ -155,6 +155,7 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
         (b"PK\x03\x04 and so on", ["a.csv: the zip archive cannot be read"]),
         (archive("a.csv", "b.csv"), ["a.csv: the zip archive has 2 files; unpack it"]),
         (archive("rows/"), ["a.csv: the zip archive is empty"]),
+        (archive(), ["a.csv: the zip archive is empty"]),
         (archive("[Content_Types].xml", "word/document.xml"), ["a document of an office program; save it as CSV"]),
         (archive("rows.csv")[:-60] + bytes(60), ["a.csv: the zip archive cannot be read"]),
         (archive("rows.csv").replace(archive("rows.csv")[50:60], bytes(10)), ["a.csv", "damaged or cut off"]),

@@ -26,7 +26,7 @@ STDIN = "-"
 _CHUNK = 64 * 1024
 _MOST_PIPED = 8 * 2**30
 _WRITER_SECONDS = 0.5
-ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZIP, _EMPTY_ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
@@ -115,7 +115,7 @@ def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=raw))
     elif head == _ZSTD:
         buffered = io.BufferedReader(_ChunkReader(_read_zstd_chunks(raw)))
-    elif head == ZIP:
+    elif head in (ZIP, _EMPTY_ZIP):
         buffered = _open_member(raw, name)
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
