@@ -77,6 +77,7 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
         ("id,answer\n1,a\n1,b\n", [], ["csv:3: the id '1' is also that of ", "csv:2; make ids unique"]),
+        ("question_id,answer\n1,a\n1,b\n", ["--column", "id=question_id"], ["csv:3: the id '1' is also that of "]),
         (
             'answer,ground_truth\na,"{""Short"": ""MET"", ""Kidn"": ""MET""}"\n',
             [],
@@ -92,6 +93,19 @@ def test_rows_that_cannot_be_graded_are_named(
     assert run(["grade", "a.csv", "--rubric", "rubric.json", *words, "--judge", "builtin/offline"]) == 2
     told = capsys.readouterr().err
     assert all(part in told for part in ("a.csv" if "ROLE" not in says[0] else "--column", *says)), told
+
+
+def test_the_id_of_a_question_with_several_answers_is_metadata(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["question_id,question,model,answer", "q0,Why?,a,So.", "q0,Why?,b,No.", "q1,How?,a,So.", "q1,How?,b,No."]
+    Path("a.csv").write_text("\n".join(rows), encoding="utf-8")
+    found = graded("a.csv", "--rubric", "rubric.json")
+    assert [(item, metadata["question_id"]) for item, _, _, metadata in found] == [
+        (None, "q0"), (None, "q0"), (None, "q1"), (None, "q1"),
+    ]  # fmt: skip
+    told = capsys.readouterr().err
+    assert told.count("note: a.csv: 'question_id' is not read as the id, because several rows have the same") == 1
 
 
 def test_rows_without_any_rubric_say_how_to_give_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

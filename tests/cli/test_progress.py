@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,6 +87,17 @@ def test_rows_that_a_session_only_reads_are_not_its_pace() -> None:
     assert "left" not in show(90, 0, 90)  # nothing is known of the calls to come
     assert "left" not in show(90, 1, 90)
     assert "left" in show(95, 5, 90)
+
+
+def test_a_time_left_that_has_passed_without_a_row_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with ProgressDisplay(log) as display:
+        for seconds, finished in ((0.0, 0), (50.0, 40), (55.0, 40), (65.0, 40), (100.0, 44)):
+            now[0] = seconds
+            display(RunState(48, finished, [StageState("graded", finished, 8, 0)], round(seconds), 0, 0, 0.0))
+    ends = [line.rpartition("; ")[2] for line in lines(log.getvalue())]
+    assert ends[1:] == ["10s left", "11s left", "$0.00", "9s left"]
 
 
 def test_a_terminal_gets_one_table_with_the_same_figures() -> None:

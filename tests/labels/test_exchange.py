@@ -266,13 +266,14 @@ def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> N
         file = tmp_path / f"labels{len(found)}.csv"
         file.write_text("\n".join(["id,criterion,label,annotator", *order]))
         autorubric.import_labels(run, files=file)
-        with pytest.warns(UserWarning, match="annotators are tied on 1 pair, left out"):
+        with pytest.warns(UserWarning, match="annotators are tied on 1 of 1 pair without a decision, left out"):
             final_file = autorubric.export_labels(run, target=run.with_suffix(".csv"), final=True)
         final = final_file.read_text().splitlines()[1:]
         assert sorted(line[:12] for line in final) == ["q1,Moon,MET,", "q2,Moon,UNME", "q3,Short,MET"]
         found.append(autorubric.label_agreement(run))
     assert found[0].judge.n == 3
     assert [[*one.annotators.by_criterion] for one in found] == [["Moon", "Short"]] * 2
+    assert [[*one.annotators.labels] for one in found] == [["ana", "ben"]] * 2
     assert [one.judge for one in found] == [found[0].judge] * 2 and found[0].notes == found[1].notes
 
 
@@ -295,7 +296,7 @@ def test_final_rows_are_what_counts(run: Path, tmp_path: Path) -> None:
         assert autorubric.agree(run, labels=file).n_items == 2
 
 
-@pytest.mark.filterwarnings("ignore:annotators are tied on 2 pairs")
+@pytest.mark.filterwarnings("ignore:annotators are tied on 2 of 3 pairs")
 def test_the_dataset_has_ground_truth_where_every_criterion_is_labelled(run: Path, tmp_path: Path) -> None:
     label_some(run)
     with pytest.warns(UserWarning, match="of 6 labelled items have labels for some criteria only; left out"):

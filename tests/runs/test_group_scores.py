@@ -65,7 +65,7 @@ def rows(*given: tuple[Any, Any, float | None]) -> list[GroupedItem]:
         (rows(("a", 1, 0.5), ("b", 2, 0.4)), [("a", 1), ("b", 1)], 0, "1 pair of groups with no query in common"),
         (rows(("a", 1, 0.5), ("b", 1, 0.4)), [("a", 1), ("b", 1)], 1, "no interval for 1 difference"),
         (rows(("a", 1, 0.5), ("a", 1, 0.4)), [("a", 2)], 0, "all answers are to one query"),
-        (rows((1, 1, 0.5), ("1", 2, 0.4)), [("1", 2)], 0, "fewer than 10 queries, so the interval is uncertain"),
+        (rows((1, 1, 0.5), ("1", 2, 0.4), (1.0, 3, 0.4)), [("1", 3)], 0, "fewer than 10 queries, so the interval"),
         (rows((False, 1, 0.5), (0.5, 2, 0.0)), [("False", 1), ("0.5", 1)], 0, "no query in common"),
     ],
 )  # fmt: skip
@@ -97,13 +97,17 @@ def test_a_result_and_a_report_of_its_run_have_the_same_groups(tmp_path: Path) -
     rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
     answers = ["So.", "It is because of that, and of this too.", "No.", "Yes, of course, because I say so."]
     given = [
-        {"id": f"{model}{n}", "prompt": f"Why {n}?", "submission": answers[(n + shift) % 4], "model": model}
+        {"id": f"{model}{n}", "prompt": f"Why\n{n}?", "submission": answers[(n + shift) % 4], "model": model}
         for model, shift in (("x", 0), ("y", 1), (None, 2))
         for n in range(6)
     ]
+    for row in given[6:12]:
+        row["prompt"] = str(row["prompt"]).replace("\n", "\r\n") + " \n"
     run = autorubric.grade(given, rubric=rubric, judge="builtin/offline", out=tmp_path / "run")
     found = run.compare_groups("model")
     assert "6 items without 'model' are in no group" in found.warnings
+    assert [pair.queries for pair in found.differences] == [6]
+    assert autorubric.report(run).numbers["summary"]["scores"]["clusters"] == 6
     assert [(row["name"], row["scored"]) for row in found._build_rows()] == [("x", 6), ("y", 6)]
     stopped = replace(run, total_items=20).compare_groups("model")
     assert stopped.warnings == [*found.warnings, "2 items not opened before the run was stopped"]

@@ -130,6 +130,16 @@ def format_float(value: float | None, places: int = 2) -> str:
     return "–" if value is None else f"{value:z.{places}f}"
 
 
+def format_p_value(value: float | None) -> str:
+    """A p-value as a table shows it.
+
+    Example:
+        >>> format_p_value(0.0371), format_p_value(0.0), format_p_value(None)
+        ('0.037', '< 0.001', '–')
+    """
+    return "< 0.001" if value is not None and value < 0.001 else format_float(value, 3)
+
+
 def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
     """A text for a template, with ranges of it marked."""
     from markupsafe import Markup
@@ -156,7 +166,7 @@ def build_templates(loader: BaseLoader) -> Environment:
         auto_reload=False,
     )
     # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
-    made.filters |= {"text": render_marked, "figure": format_float, "truncate": clip}
+    made.filters |= {"text": render_marked, "figure": format_float, "p_value": format_p_value, "truncate": clip}
     return made
 
 

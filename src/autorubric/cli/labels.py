@@ -102,10 +102,10 @@ def show_corrected(
 ) -> TableReport:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
     rows = [{"metric": name, **_build_cells(corrections)} for name, corrections in _list_corrections(found)]
-    valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
+    drawn = "; valid if the labelled items were drawn at random (Rogan-Gladen also if stratified by label)"
     above = [
         f"{pluralize(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
-        f"{INTERVALS.format(100.0 * confidence)}{valid}",
+        f"{INTERVALS.format(100.0 * confidence)}{'' if found.weighted else drawn}",
         "",
     ]
     below = ["", *(f"note: {note}" for note in _list_notes(found))]

@@ -1,15 +1,50 @@
 """Ids that several rows have, and columns that may have the ids of items that have none."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from autorubric.dataset.item import DataItem
 from autorubric.rows import join_names
-from autorubric.rows.columns import COLUMN_OPTION, fold_column
-from autorubric.rows.record import is_blank, is_sentence
+from autorubric.rows.columns import COLUMN_OPTION, RowReader, fold_column
+from autorubric.rows.record import Record, is_blank, is_sentence
 
 _LEAST_ROWS = 10
 """Fewer values may differ by chance."""
+
+_OF_QUERIES = frozenset(("query_id", "prompt_id", "question_id"))
+
+
+def release_query_ids(records: Iterable[Record], reader: RowReader) -> list[Record]:
+    """The records of items; ids that several share become metadata if their column names the query.
+
+    Args:
+        records: the records.
+        reader: found their columns; takes a note on each such column. A column that the user named stays the id.
+
+    Example:
+        >>> rows = [Record("a.csv:2", 2, {"submission": "So.", "id": 7}, {"id": "question_id"})] * 2
+        >>> [record.fields for record in release_query_ids(rows, RowReader("a.csv", ()))][0]
+        {'submission': 'So.', 'metadata': {'question_id': 7}}
+    """
+    found = list(records)
+    columns = {record.columns.get("id", "") for record in found} - {reader.given.get("id", "")}
+    for column in sorted(one for one in columns if fold_column(one) in _OF_QUERIES):
+        own = [record for record in found if record.columns.get("id") == column and "id" in record.fields]
+        if max(Counter(str(record.fields["id"]) for record in own).values(), default=0) > 1:
+            reader.notes.append(
+                f"{reader.where}: {column!r} is not read as the id, because several rows have the same value"
+            )
+            found = [_move_id(record, column) if record.columns.get("id") == column else record for record in found]
+    return found
+
+
+def _move_id(record: Record, column: str) -> Record:
+    fields = {name: value for name, value in record.fields.items() if name != "id"}
+    metadata = fields.get("metadata") or {}
+    if "id" in record.fields and isinstance(metadata, dict):
+        fields["metadata"] = {column: record.fields["id"], **metadata}
+    return record._replace(fields=fields)
 
 
 def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autorubric.charts.html import format_float, load_page_template
+from autorubric.charts.html import format_float, format_p_value, load_page_template
 from autorubric.charts.svg import Ranged, plot_intervals
 from autorubric.errors import pluralize
 from autorubric.improvement.improvement_record import diff_words
@@ -103,7 +103,7 @@ def _describe_test(test: Mapping[str, Any]) -> dict[str, Any]:
         *(format_float(test[name], 3) for name in ("before", "after")),
         format_gain(test["difference"]),
         shown,
-        "< 0.001" if (test["p_holm"] or 1.0) < 0.001 else format_float(test["p_holm"], 3),
+        format_p_value(test["p_holm"]),
         test["groups"],
         test["changed"],
         format_float(test["noise"], 3),

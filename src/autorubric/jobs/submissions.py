@@ -14,7 +14,7 @@ from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.id_columns import find_repeated_ids, note_id_columns
+from autorubric.dataset.id_columns import find_repeated_ids, note_id_columns, release_query_ids
 from autorubric.dataset.item import (
     ROLES,
     build_item_reader,
@@ -109,7 +109,7 @@ class Submissions:
         if self.columns.get("submission") is None:
             rows = split_preferences(rows, self.columns, self.where, self.notes)
         reader = build_item_reader(self.where, self.columns, self.notes)
-        for record in read_item_records(rows, reader, problems, is_table=is_table):
+        for record in release_query_ids(read_item_records(rows, reader, problems, is_table=is_table), reader):
             yield from ((record.where, item) for item in self._read_item(record, problems))
 
     def _read_item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:

@@ -104,8 +104,8 @@ class History:
                 yield key
 
     def annotators(self) -> dict[str, int]:
-        """The number of current labels of each annotator."""
-        return dict(Counter(name for key in self._said for name in self.labels(key)))
+        """The number of current labels of each annotator, in alphabetical order."""
+        return dict(sorted(Counter(name for key in self._said for name in self.labels(key)).items()))
 
     def differing(self, *, decided: bool = False) -> list[PairKey]:
         """The pairs on which annotators differ.

@@ -118,14 +118,15 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotato
 
 def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
     """A sentence on the pairs without a decision on which annotators are tied, if there are any."""
+    open_ones = history.differing()
     tied = sum(
         finder.find_key(key) is not None and history.verdict(key, None, finder.find_criterion(key)) is None
-        for key in history.differing()
+        for key in open_ones
     )
     if tied:
         yield (
-            f"annotators are tied on {pluralize(tied, 'pair')}, left out; decide in `autorubric view`, or choose "
-            "whose labels count with --annotator NAME"
+            f"annotators are tied on {tied} of {pluralize(len(open_ones), 'pair')} without a decision, left out; "
+            "decide in `autorubric view`, or choose whose labels count with --annotator NAME"
         )
 
 

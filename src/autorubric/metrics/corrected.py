@@ -168,7 +168,7 @@ def corrected_scores(
 ) -> CorrectedScores:
     """The run's scores, corrected with the ground truth of the items that have it.
 
-    The estimates describe all submissions like these, not only these. They are valid if the labelled items
+    The estimates describe all submissions like these, not only the graded ones. They are valid if the labelled items
     were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label, and `ppi` of a
     pass rate if they were chosen by the judge's verdict on that criterion. Submissions without a score (failed
     judgments, nothing to assess) are left out and counted in `notes`.

@@ -78,7 +78,7 @@ ROLES: Mapping[str, Role] = {
     "id": _build_role(
         "id query_id prompt_id question_id item_id uid uuid key example_id",
         own="id",
-        quiet="id query_id prompt_id uid __record_id__",
+        quiet="id query_id prompt_id question_id uid __record_id__",
         fallback="__record_id__ 编号 編號",
     ),
     "sample": _build_role("sample_id candidate_id", own="sample_id", quiet="sample_id candidate_id"),

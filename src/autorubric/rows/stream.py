@@ -26,7 +26,7 @@ STDIN = "-"
 _CHUNK = 64 * 1024
 _MOST_PIPED = 8 * 2**30
 _WRITER_SECONDS = 0.5
-ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZIP, _EMPTY_ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
@@ -115,7 +115,7 @@ def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=raw))
     elif head == _ZSTD:
         buffered = io.BufferedReader(_ChunkReader(_read_zstd_chunks(raw)))
-    elif head == ZIP:
+    elif head in (ZIP, _EMPTY_ZIP):
         buffered = _open_member(raw, name)
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
@@ -144,10 +144,11 @@ def is_workbook(file: BinaryIO) -> bool:
 
 
 def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
-    """The only file in a zip archive; macOS adds a folder of its own."""
+    """The only file in a zip archive, apart from hidden files and the folder that macOS adds."""
     try:
         archive = zipfile.ZipFile(raw)
-        members = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
+        files = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
+        members = [part for part in files if not part.rpartition("/")[2].startswith(".")]
         if len(members) == 1:
             member: Any = archive.open(members[0])
             return io.BufferedReader(member)
@@ -155,6 +156,8 @@ def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
         raise InputError(f"{name}: the zip archive cannot be read: {error}") from error
     if "[Content_Types].xml" in members or "mimetype" in members:
         raise InputError(f"{name}: the file is a document of an office program; save it as CSV, .xlsx or text")
+    if not members:
+        raise InputError(f"{name}: the zip archive is empty")
     raise InputError(f"{name}: the zip archive has {len(members)} files; unpack it, and pass the one with the rows")
 
 

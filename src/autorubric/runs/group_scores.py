@@ -11,7 +11,7 @@ from autorubric.errors import InputError, pluralize
 from autorubric.metrics.intervals import adjust_p_values
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.rows.record import is_blank
-from autorubric.runs.summary import Moments
+from autorubric.runs.summary import Moments, fold_query
 
 if TYPE_CHECKING:
     from autorubric.runs.result import ItemResult
@@ -27,7 +27,7 @@ class GroupedItem(NamedTuple):
     Attributes:
         name: its id or place, for messages.
         metadata: its metadata, which has the group.
-        query: the query that it answers; None for the dataset's.
+        query: the query that it answers, as queries are compared.
         score: its score; None if it has none that counts.
         abstained: whether the judge abstained on a criterion of it.
     """
@@ -44,7 +44,7 @@ class GroupedItem(NamedTuple):
         entries = getattr(result.report, "report", None) or ()
         abstained = any(entry.error is None and entry.score_value is None for entry in entries)
         score = None if result.error is not None else result.report.score
-        return cls(result.name, result.item.metadata, result.item.prompt, score, abstained)
+        return cls(result.name, result.item.metadata, fold_query(result.item.prompt), score, abstained)
 
 
 class GroupScore(MetricModel):
@@ -166,7 +166,7 @@ def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments],
         if isinstance(value, list | dict):
             kind = type(value).__name__
             raise InputError(f"item {item.name}: {by!r} is of type {kind}; expected a name, number or truth value")
-        name = str(value)
+        name = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
         group = scores.setdefault(name, Moments(clusters={}))
         if item.score is not None:
             group.add(item.score, item.query)

@@ -101,11 +101,12 @@ class RunState:
 
 
 class Timing(NamedTuple):
-    """Seconds since the start of a session; those before the first call and in outages; rows from saved replies."""
+    """Seconds since the start, before the first call and in outages, and since a row ended; rows reused."""
 
     elapsed: float
     reading: float = 0.0
     rows_read: int = 0
+    idle: float = 0.0
 
 
 Progress: TypeAlias = Callable[[RunState], object]
@@ -173,6 +174,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     _started: float = field(default=0.0, init=False)
     _timing: Timing = field(default=Timing(0.0), init=False)
     _shown: float = field(default=0.0, init=False)
+    _ended: tuple[int, float] = field(default=(0, 0.0), init=False)  # rows, and when the last one did
 
     def __call__(self, state: RunState) -> None:
         """Show a state, unless the last one was shown just now."""
@@ -187,11 +189,13 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         elapsed = now - self._started
         is_reading = state.reused and not (state.calls or state.in_flight)
-        _, reading, rows_read = self._timing
+        _, reading, rows_read, _ = self._timing
         before = (elapsed, state.finished) if is_reading else (reading, rows_read)
         if state.outage:  # rows end as fast as before once it is over
             before = (reading + elapsed - self._timing.elapsed, rows_read)
-        self._state, self._timing = state, Timing(elapsed, *before)
+        if state.finished != self._ended[0]:
+            self._ended = state.finished, elapsed
+        self._state, self._timing = state, Timing(elapsed, *before, elapsed - self._ended[1])
         if now - self._shown >= self._view.interval:
             with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display, not the run
                 self._view.show(state, self._timing)
@@ -301,10 +305,6 @@ def format_progress(state: RunState, timing: Timing) -> str:
 
     Calls are omitted if there are none, as with a grader that makes none.
 
-    Args:
-        state: the state of the run.
-        timing: how long its session has taken.
-
     Example:
         >>> stage = StageState("graded", 24, 6, 1)
         >>> format_progress(RunState(100, 25, [stage], 200, 0, 12_000, 0.5), Timing(10.0))
@@ -342,7 +342,7 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
         parts.append(state.outage)
     elif timing.rows_read < state.finished < state.rows:
         left = asking / (state.finished - timing.rows_read) * (state.rows - state.finished)
-        parts.append(f"{format_duration(left)} left")
+        parts += [f"{format_duration(left)} left"] * (left > timing.idle)  # else rows end more slowly than before
     return parts
 
 

@@ -29,7 +29,7 @@ from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_res
 from autorubric.runs.run import EvaluationRun
 from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import Stop
-from autorubric.runs.summary import EvalTimingStats, EvaluationSummary, sum_paid
+from autorubric.runs.summary import EvalTimingStats, EvaluationSummary, fold_query, sum_paid
 
 _LOG_DELAY = 10.0
 """Seconds until the first line of progress in a log."""
@@ -64,7 +64,7 @@ async def run_experiment(
     """
     sizes = [len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset]
     summary = EvaluationSummary(len(plan.dataset), expected=sum(sizes))
-    if 1 < len({item.prompt for item in plan.dataset}) < len(plan.dataset):
+    if 1 < len({fold_query(item.prompt) for item in plan.dataset}) < len(plan.dataset):
         summary.scores.clusters = {}
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}

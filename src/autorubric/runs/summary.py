@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from autorubric.runs.result import ItemResult
 
 
+def fold_query(prompt: str | None) -> str:
+    r"""A prompt as the queries of items are compared: exports add and remove white space at its ends.
+
+    Example:
+        >>> fold_query("Why?\r\nHow? \n")
+        'Why?\nHow?'
+    """
+    return (prompt or "").strip().replace("\r\n", "\n")
+
+
 @dataclass(slots=True)
 class Moments:
     """Count, mean and variance of numbers, from exact sums, so independent of their order.
@@ -248,7 +258,7 @@ class EvaluationSummary:
         report = result.report
         self.flagged += bool(report.flags)
         if report.score is not None and result.error is None:
-            self.scores.add(report.score, result.item.prompt)
+            self.scores.add(report.score, self.scores.clusters is not None and fold_query(result.item.prompt))
         if report.report is None:
             self.failures.add_text(result.error, result.name)
             return

@@ -19,6 +19,7 @@ from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.cells import NO_VERDICT, hash_query, read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, find_ledger_folder
+from autorubric.runs.summary import fold_query
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, note, open_index, read_notes
 from autorubric.view.index.shown_labels import Words, compute_label_mark, read_shown_labels
@@ -256,7 +257,7 @@ class _Batch:
             index, number, start, size, to_utf8(str(item.get("id") or "")), to_utf8(item.get("description") or ""),
             score, _LAST if score is None else score, _LAST if score is None else -score,
             -doubt / len(found) if found else -1.0, -len(item.get("submission") or ""), marks, labelled, agreed,
-            hash_query(item.get("prompt") or ""),
+            hash_query(fold_query(item.get("prompt"))),
         )  # fmt: skip
         # All fields are read: nothing is counted of a damaged item.
         self.items.append(row)

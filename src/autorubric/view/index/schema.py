@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-VERSION = 6
+VERSION = 7
 FILE_NAME = "index.sqlite"
 
 FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS, SKIPPED = 1, 2, 4, 8, 16, 32

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.html import escape_hidden, format_float
+from autorubric.charts.html import escape_hidden, format_float, format_p_value
 from autorubric.errors import pluralize
 from autorubric.runs.progress import format_cost
 from autorubric.view.rendering import format_interval, format_percent, format_percents
@@ -45,7 +45,7 @@ def _render_groups(found: Mapping[str, Any]) -> Iterator[str]:
     for row in pairs[:_MOST_PAIRS]:
         mean = "–" if row["difference"] is None else f"{row['difference']:+.3f}{_format_interval(row['interval'])}"
         names = f"{_format_name(row['first'])} − {_format_name(row['second'])}"
-        yield f"| {names} | {row['queries']:,} | {mean} | {format_float(row['p_holm'], 3)} |"
+        yield f"| {names} | {row['queries']:,} | {mean} | {format_p_value(row['p_holm'])} |"
     if len(pairs) > _MOST_PAIRS:
         yield from ("", f"The first {_MOST_PAIRS} of {len(pairs):,} pairs.")
     yield from (f"\n> {escape_hidden(note)}" for note in found["notes"])
