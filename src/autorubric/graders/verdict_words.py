@@ -163,7 +163,8 @@ def find_fields(text: str) -> list[re.Match[str]]:
     """
     if scan_json(text).broken is not None:
         return []
-    found = [field for pattern in _FIELDS for field in pattern.finditer(text)]
+    found = [field for pattern in _FIELDS[:-2] for field in pattern.finditer(text)]
+    found += (field for pattern in _FIELDS[-2:] for field in pattern.finditer(text, len(text) - 200))  # at the end
     found += filter(_has_reason, _REASONED.finditer(text))
     found += (field for field in _ABOVE.finditer(text) if find_verdict(field["value"]) is not None)
     found = [field for field in found if field.re is _FIELDS[4] or _is_own(text, field)]
@@ -241,8 +242,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-# Folded, which is faster than ignoring case.
-_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")
+_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")  # faster than IGNORECASE
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
 _BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
 
