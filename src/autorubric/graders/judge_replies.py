@@ -273,7 +273,7 @@ def extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
     """The text of a reply without JSON, without its fields; None if it has no fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
-    text = _MARKUP.sub("", text).strip().lstrip(":：")
+    text = _MARKUP.sub("", text).strip().lstrip(":：,，")
     return text.strip() if fields and _WORD.search(text) else None
 
 

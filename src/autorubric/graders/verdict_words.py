@@ -18,14 +18,15 @@ Stated: TypeAlias = CriterionVerdict | int
 _QUOTES = " .…*`'\"“”「」【】『』[]\ufe0f"
 MARKS = dict.fromkeys("✅✓✔☑", MET) | dict.fromkeys("❌✗✘✖☒", UNMET)
 """Marks next to a word for a verdict; alone, one may also mean that a pitfall was avoided."""
-_PARTS = re.compile(rf"[()/]|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
-_CONFIDENCE = re.compile(r"(?:high )?confidence(?: ?[:=]? (?:high|(?:[5-9]\d(?:\.\d+)?|100) ?%|0?\.[5-9]\d*|1\.0+))?")
+_PARTS = re.compile(rf"[()/]|, ?(?=confidence)|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_SURE = r"(?:high|(?:[5-9]\d(?:\.\d+)?|100) ?%|0?[.,][5-9]\d*|1[.,]0+)"
+_CONFIDENCE = re.compile(rf"(?:high )?(?:confidence|konfidenz|置信度)(?: ?[:=]? ?{_SURE})?|{_SURE} confiden(?:t|ce)")
 _SEPARATORS = re.compile(r"[\s_\-\\]+")
 _STATUSES = VERDICT_WORDS | MARKS
 _ANSWERS = _STATUSES | TRUTH_WORDS
 
 _LABELS = (
-    *(r"criterion[ _]id", r"criteri(?:on|a)[ _](?:met|status)", "verdict", "status", "decision", "judge?ment"),
+    *(r"criterion[ _]id", r"criteri(?:on|a)[ _](?:met|status)", "verdict", "status", "d[eé]cision", "judge?ment"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *("conclusion", "determination", "outcome", "grade", "assessment", "[eé]valua(?:tion|ci[oó]n)"),
     "(?:End)?(?:Urteil|Ergebnis)",
@@ -51,14 +52,22 @@ _ANSWERS_ANEW = re.compile(
 )
 """The beginning of another answer, a question, or a line that ends with a negation."""
 _TWO_WORDS = re.compile(r"\w\w\W+\w\w|[\u3040-\ud7a3]{4}")
+
+
+def _join_sentences(kind: str) -> str:
+    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
+    spaced, unspaced = list[str](), list[str]()
+    for name, patterns in _LANGUAGES.items():
+        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
+    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
+
+
+_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
+_BECAUSE = _join_sentences("because")
 _FACT = re.compile(
-    r"(?:since|weil|da|car|parce|puisque|porque)\b|因为|因為|由于"
-    r"|(?:the|its?|both|all|each|every|there|these|they|two|three|neither|nothing|none|no|only|der|die|das|es|beide"
-    r"|il|elle|les?|la|el|l[ao]s|ambas|ambos)\b(?! (?:opposite|reverse|contrary|contraire|gegenteil|contrario|verdict"
-    r"|jud\w+|criterion|requirement|example|but|except|if|in|for|when|once|depends|can|cannot|could|way|longer"
-    r"|(?:is|was) no way|lo|del|se|estoy|\w+ (?:tells|asks|wants|claims|says))\b)"
-    r"|该|其(?!实)|它|这篇|回答|答案|文|提交|内容|两|只提|没有?提|未提",
-    re.IGNORECASE,
+    rf"(?i){_BECAUSE}|(?:{_join_sentences('subject')})(?! (?:opposite|reverse|contrary|contraire|gegenteil|contrario"
+    r"|verdict|jud\w+|criterion|requirement|example|but|except|if|in|for|when|once|depends|can|cannot|could|way"
+    r"|longer|(?:is|was) no way|lo|del|se|estoy|\w+ (?:tell|ask|want|claim|say)s?)\b)"
 )
 """The beginning of a statement about a submission; other words may limit a verdict ("at best") or report it."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
@@ -75,6 +84,7 @@ _FIELDS = [
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
+        rf"(?<=[.!。！] )[*_`]*+{_LABEL}[*_`]*+[:：][ *_`]*+(?P<value>[\w ]{{1,40}})[*_`]*\.?[*_`]*\Z",
         r"(?<=[.!。！]\n)\n?[*_`]*+(?P<label>)(?P<value>(?:un|not )?met|cannot[ _]assess)[*_`]*\.?[*_`]*\s*\Z",
     )
 ]
@@ -87,8 +97,10 @@ CONTRAST = re.compile(
 """The beginning of a text that takes back what comes before it."""
 _REASONED = re.compile(
     rf"(?:^[^\w\n<>]*{_LABEL}[*_` ]*[:：]|\A(?!\W*\[)){_EDGE}(?P<value>[^\n<|\\.,;:(。，；：（–—]{{1,40}}?){_EDGE}"
-    r"(?:$|(?:[.;:][*_`]*|(?<=[ *_`])[-–—]+)(?= )|[。；：—]|(?=,? ?because\b)|(?=[(（](?:\w+\W+){2}\w))"
-    r"(?=(?:[\W_]|because\b)*(?P<reason>[^\n]*))",
+    rf"(?:$|(?:[.;:][*_`]*|(?<=[ *_`])[-–—]+)(?= )|，(?![只没未])|[。；：—]|(?=,? ?(?:{_BECAUSE}))"
+    r"|(?=[(（](?:(?:\w+\W+){2}\w|[\u3040-\ud7a3]{4})))"
+    rf"(?=(?:(?<![-–—.;:。；：]),? ?(?:{_BECAUSE})| [*_]*(?:reason|explanation|rationale)[*_ ]*:)?"
+    r"(?:[\W_]|because\b)*(?P<reason>[^\n]*))",
     re.IGNORECASE | re.MULTILINE,
 )
 """A verdict with its reason: "Verdict: MET - it names two" or, at the beginning of a text, "MET. It names two"."""
@@ -151,7 +163,8 @@ def find_fields(text: str) -> list[re.Match[str]]:
     """
     if scan_json(text).broken is not None:
         return []
-    found = [field for pattern in _FIELDS for field in pattern.finditer(text)]
+    found = [field for pattern in _FIELDS[:-2] for field in pattern.finditer(text)]
+    found += (field for pattern in _FIELDS[-2:] for field in pattern.finditer(text, len(text) - 200))  # at the end
     found += filter(_has_reason, _REASONED.finditer(text))
     found += (field for field in _ABOVE.finditer(text) if find_verdict(field["value"]) is not None)
     found = [field for field in found if field.re is _FIELDS[4] or _is_own(text, field)]
@@ -159,7 +172,7 @@ def find_fields(text: str) -> list[re.Match[str]]:
         field
         for _, field in sorted({field.start(): field for field in found}.items())
         if (_OF_VERDICT.search(field["label"] or "") or _fold(field["value"]) not in OF_ANYTHING)
-        and (not _is_loose(field) or field["value"].isdigit() or not is_remark(field))
+        and (field.re is not _FIELDS[0] or not field["loose"] or field["value"].isdigit() or not is_remark(field))
     ]
 
 
@@ -177,7 +190,10 @@ def _has_reason(field: re.Match[str]) -> bool:
 
 def is_limited(field: re.Match[str]) -> bool:
     """Whether the line after a field qualifies its verdict or gives another answer; a sentence is its reason."""
-    line, verdict = field.string[field.end() :].lstrip().partition("\n")[0], find_verdict(field["value"])
+    after, verdict = field.string[field.end() :], find_verdict(field["value"])
+    if field.re is _REASONED and after.partition("\n")[0].strip():
+        return False
+    line = after.lstrip().partition("\n")[0]
     if CONTRAST.match(line) or verdict is None:
         return CONTRAST.match(line) is not None
     first, _, rest = line.partition(",")
@@ -186,10 +202,6 @@ def is_limited(field: re.Match[str]) -> bool:
     is_sentence = len(line.split()) > 4 and not line[0].islower()
     line = rest.lstrip() if _fold(first) in _ANSWERS else line
     return not is_sentence and bool(_ANSWERS_ANEW.match(line) or QUALIFIES.match(line))
-
-
-def _is_loose(field: re.Match[str]) -> bool:
-    return field.re is _FIELDS[0] and field["loose"] is not None
 
 
 def is_remark(field: re.Match[str]) -> bool:
@@ -201,7 +213,7 @@ def is_remark(field: re.Match[str]) -> bool:
     value = field["value"]
     if find_verdict(value) is not None:
         return False
-    if _is_loose(field):
+    if field.re is _FIELDS[0] and field["loose"]:
         return not HINT.search(value) or any(find_mentions(value))
     is_of_verdict = _OF_VERDICT.search(field["label"])
     if _NUMBER.fullmatch(value) and (field["label"][0] in "\\[" or not is_of_verdict):
@@ -220,7 +232,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
     if not _WORD.search(before):
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
-    if field.re is _FIELDS[-1] and {*find_mentions(text[: field.start()].upper())} - {find_verdict(field["value"])}:
+    if field.re in _FIELDS[-2:] and {*find_mentions(text[: field.start()].upper())} - {find_verdict(field["value"])}:
         return False
     is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
     clause = _CLAUSE.split(before)[-1]
@@ -230,8 +242,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-# Folded, which is faster than ignoring case.
-_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")
+_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")  # faster than IGNORECASE
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
 _BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
 
@@ -263,17 +274,6 @@ _QUOTED = re.compile(
 _THEREFORE = re.compile(
     r"(?:\b(?:(?<!if )so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I
 )
-
-
-def _join_sentences(kind: str) -> str:
-    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
-    spaced, unspaced = list[str](), list[str]()
-    for name, patterns in _LANGUAGES.items():
-        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
-    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
-
-
-_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
 _WEIGHED = compile_late(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
 _MOST_BEFORE = 500  # characters in which words that govern a field are searched
