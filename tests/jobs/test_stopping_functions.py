@@ -79,7 +79,7 @@ async def test_a_cancelled_call_ends_the_requests_in_flight_and_resumes_without_
     ]
     with offenders() as case:
         for function, data, models, settings, calls in table:
-            with case(function.__name__), LoopbackEndpoint(latency="fixed:0.2").in_thread() as endpoint:
+            with case(function.__name__), LoopbackEndpoint(latency="fixed:0.05").in_thread() as endpoint:
                 given = {**settings, models: f"m@{endpoint.base_url}", "out": tmp_path / function.__name__}
                 await _cancel(function(data, **given), lambda: endpoint.counts.requests)
                 before = endpoint.counts.requests
