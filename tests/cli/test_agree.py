@@ -473,8 +473,8 @@ def test_a_figure_without_an_interval_has_a_note_that_says_why() -> None:
     shown = show_corrected(corrected_scores(reports, dataset), 0.95)
     assert shown.below == [
         "",
-        "note: no estimate 'Rogan-Gladen' for Lies: no label is MET",
-        "note: no interval 'PPI++' for mean score, Lies: the estimated variance is 0: the labels, or their "
+        "note: no 'Rogan-Gladen' estimate for Lies: no label is MET",
+        "note: no 'PPI++' interval for mean score, Lies: the estimated variance is 0: the labels, or their "
         "differences from the verdicts, do not vary",
     ]
 

@@ -121,8 +121,8 @@ def test_labels_that_all_abstain_are_told() -> None:
     assert shown.below[1:] == [
         "note: mean score, a, b: every label is an abstention (CANNOT_ASSESS, not applicable) "
         "or has no verdict to compare with",
-        "note: no estimate 'labels alone' for mean score, a, b; no estimate 'corrected (PPI)' for mean score, a, b; "
-        "no estimate 'Rogan-Gladen' for a, b; no estimate 'PPI++' for mean score, a, b: no label can be used",
+        "note: no 'labels alone' estimate for mean score, a, b; no 'corrected (PPI)' estimate for mean score, a, b; "
+        "no 'Rogan-Gladen' estimate for a, b; no 'PPI++' estimate for mean score, a, b: no label can be used",
     ]
 
 
@@ -142,20 +142,20 @@ def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
     dataset, reports = run_of(["a", "b"], [("11", "10"), ("00", "00"), ("10", "11")])
     # Every item is labelled; the labels of both criteria have either verdict.
     assert corrected(reports, dataset, 0.95).below[2:] == [
-        "note: no estimate 'corrected (PPI)' for mean score, a, b; no estimate 'Rogan-Gladen' for a, b; "
-        "no estimate 'PPI++' for mean score, a, b: every item is labelled, so there is nothing to correct"
+        "note: no 'corrected (PPI)' estimate for mean score, a, b; no 'Rogan-Gladen' estimate for a, b; "
+        "no 'PPI++' estimate for mean score, a, b: every item is labelled, so there is nothing to correct"
     ]
     dataset, reports = run_of(["a", "b"], [("11", "10"), ("01", None)])
     shown = corrected(reports, dataset, 0.999)
     assert shown.above[0].startswith("1 item with labels, 1 without; 99.9% confidence intervals;")
     assert shown.below[1:] == [
         "note: 1 labelled item; the coverage of these intervals was checked for 30 or more",
-        "note: no interval 'labels alone' for mean score: 1 score; an interval needs 2",
-        "note: no estimate 'corrected (PPI)' for mean score: 1 label; a correction needs 3",
-        "note: no estimate 'corrected (PPI)' for a, b; no estimate 'PPI++' for mean score, a, b: 1 label; a "
+        "note: no 'labels alone' interval for mean score: 1 score; an interval needs 2",
+        "note: no 'corrected (PPI)' estimate for mean score: 1 label; a correction needs 3",
+        "note: no 'corrected (PPI)' estimate for a, b; no 'PPI++' estimate for mean score, a, b: 1 label; a "
         "correction needs 2",
-        "note: no estimate 'Rogan-Gladen' for a: no label is UNMET",
-        "note: no estimate 'Rogan-Gladen' for b: no label is MET",
+        "note: no 'Rogan-Gladen' estimate for a: no label is UNMET",
+        "note: no 'Rogan-Gladen' estimate for b: no label is MET",
     ]
 
 

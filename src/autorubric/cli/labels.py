@@ -225,7 +225,7 @@ def _list_notes(found: CorrectedScores) -> Iterator[str]:
         for name, corrections in _list_corrections(found):
             estimate: Estimate | None = getattr(corrections, method)
             if estimate is not None and estimate.reason:
-                what = f"no {'estimate' if estimate.value is None else 'interval'} {title!r}"
+                what = f"no {title!r} {'estimate' if estimate.value is None else 'interval'}"
                 concerned.setdefault(estimate.reason, {}).setdefault(what, []).append(name)
     for reason, missing in concerned.items():
         affected = (f"{what} for {', '.join(names)}" for what, names in missing.items())
