@@ -29,9 +29,9 @@ from autorubric.settings import Flag, Settings, build_flag, list_kinds
 S = TypeVar("S", bound=Settings)
 
 _GROUPS = (
-    *("Input", "Models", "Full profile", "Mode", "Search", "Evolution", "Statistics", "Selection", "Sampling"),
-    *("Judges", "Panel", "Prompt cache", "Scoring", "Reward", "Service", "Audit", "Rules", "Endpoint", "Budget"),
-    *("Run", "Output", "Options"),
+    *("Input", "Models", "Full profile", "Mode", "Search", "Statistics", "Selection", "Sampling", "Judges", "Panel"),
+    *("Prompt cache", "Scoring", "Reward", "Service", "Audit", "Evolution", "Rules", "Endpoint", "Budget", "Run"),
+    *("Output", "Options"),
 )
 _CONFIG = Annotated[
     Path | None,

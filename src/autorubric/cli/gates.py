@@ -16,7 +16,7 @@ autorubric gates --replay replies.jsonl
 
 @command(GatesSettings, _EXAMPLES)
 def gates(settings: GatesSettings) -> int:
-    """Run the gates on recorded replies and compare them with human labels.
+    """Run the gates on recorded replies; compare their decisions with human labels.
 
     --record writes the replies of a run to a file with empty fields for the labels of two annotators; --replay prints
     how many bad criteria the gates reject and how many good ones they keep, with 95% confidence intervals.

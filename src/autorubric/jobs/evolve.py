@@ -68,7 +68,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
     )
     out: NewDirectory = setting("evolved", "Run directory; the same command resumes.", short="-o", group="Run")
 
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+    dry_run: bool = setting(False, "Estimate requests, tokens and cost; send nothing.", group="Budget")
 
     @property
     def splits(self) -> bool:

@@ -41,7 +41,7 @@ class GatesSettings(Settings):
     force: bool = setting(False, "Replace the file of --record if it exists.", group="Output")
     sample: int | None = setting(None, "Queries to record, drawn at random (default: all).", group="Input", ge=1)
     seed: int = setting(0, "Seed of --sample.", group="Input")
-    least_error: float = setting(0.08, "Minimum error rate of a vote; 0: independent.", ge=0)
+    least_error: float = setting(0.08, "Assumed minimum error rate of a vote.", ge=0)
     least_sure: float = setting(0.95, "Minimum probability that a rejection is right.", ge=0.5)
     as_json: bool = setting(False, "Print the table as JSON.", flag="--json", group="Output")
 

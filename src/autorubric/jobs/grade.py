@@ -123,7 +123,7 @@ class GradeSettings(GradingSettings):
     on_failure: Literal["none", "skip"] = setting("none", "Failed judgment: none (no score), skip.", group="Scoring")
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
         None,
-        "Words where the penalty starts, ends; points lost.",
+        "Start and end in words; points lost at the end.",
         metavar="FREE,CAP,POINTS",
         group="Scoring",
     )

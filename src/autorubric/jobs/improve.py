@@ -61,7 +61,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     labels: DatasetSource | None = setting(
         None,
-        "Dataset, rows or run with labels; none: panel agreement.",
+        "Labelled dataset or run; unlabelled: panel agreement.",
         metavar="DATASET",
         group="Input",
         reads=True,
@@ -85,7 +85,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)
     rounds: int = setting(2, "Rounds of writing; one in a nested split.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
-    score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
+    score: str | None = setting(None, "Metadata key of a human score (default: the labels).", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
         "agreement", "agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )

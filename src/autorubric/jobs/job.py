@@ -294,7 +294,7 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Send batches of up to SIZE; half price, within a day.",
+        "Send batches (of SIZE): half price, within a day.",
         metavar="[SIZE]",
         group="Endpoint",
     )
@@ -378,7 +378,7 @@ class ResumableSettings(ReplaceableSettings):
     """A run that can be started over or estimated without a request."""
 
     start_over: bool = setting(False, "Ignore saved replies; earlier spending still counts.", group="Run")
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+    dry_run: bool = setting(False, "Estimate requests, tokens and cost; send nothing.", group="Budget")
 
 
 class UploadedSettings(ResumableSettings):

@@ -135,17 +135,17 @@ class JudgeSettings(ModelSettings):
     calls: Annotated[str, AfterValidator(_check_calls)] = setting(
         "per_criterion", "per_criterion, or per_item (whole rubric).", group="Judges"
     )
-    repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
+    repeat: int = setting(1, "Ask each judge N times; the majority counts.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is", "Criteria with several demands: as_is, all, split.", group="Judges"
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
-    few_shot: int = setting(0, "Examples from --training-data per prompt.", group="Judges", ge=0)
+    few_shot: int = setting(0, "Examples per prompt, from --training-data.", group="Judges", ge=0)
     training_data: DatasetSource | None = setting(
         None, "Labelled dataset for --few-shot.", group="Judges", reads=True
     )
     prompts: LocalName | None = setting(None, "Directory of your prompt templates.", group="Judges", reads=True)
-    seed: int = setting(0, "Seed of option order and examples.", group="Judges")
+    seed: int = setting(0, "Random seed of option order and examples.", group="Judges")
     prefix_first: bool = setting(True, "Send one call per item first.", group="Prompt cache")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
         "majority", "majority, weighted, unanimous or any.", group="Panel"

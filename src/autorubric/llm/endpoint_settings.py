@@ -27,7 +27,7 @@ class EndpointSettings(Settings):
     retry: int = setting(5, "Maximum retries after a transient error.", group="Endpoint", ge=0, le=100)
     max_tokens_ceiling: int = setting(
         DEFAULT_CEILING,
-        "Upper bound when a limit is doubled.",
+        "Upper bound of doubled token limits.",
         group="Endpoint",
         ge=1,
         le=10_000_000,

@@ -81,9 +81,7 @@ class SynthesisSettings(EndpointSettings):
     refresh: Names = setting((), "Role whose replies are requested again; repeatable.")
     question_column: _Name = setting("question", "Column or path of the query.", group="Input")
     id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
-    domain_column: _Name | None = setting(
-        None, "Column that labels rows with a domain; prompts follow --domain.", group="Input"
-    )
+    domain_column: _Name | None = setting(None, "Column with the domain; prompts follow --domain.", group="Input")
     responses_column: _Name | None = setting(None, "Column of existing responses (full profile).", group="Input")
     skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
@@ -91,7 +89,7 @@ class SynthesisSettings(EndpointSettings):
     licence_max_tokens: int = _tokens(4096, "First token limit of a relevance judgment.", "Full profile")
     rewrite_max_tokens: int = _tokens(2048, "First token limit of a rewrite.", "Full profile")
     license: _Name = setting("unknown", "License of the data, for the dataset card.", group="Full profile")
-    temperature: float = setting(0.2, "Temperature of all other roles.", group="Endpoint", ge=0, le=2)
+    temperature: float = setting(0.2, "Temperature of roles except responses.", group="Endpoint", ge=0, le=2)
     response_temperature: float = setting(1.0, "Temperature of the responses.", group="Endpoint", ge=0, le=2)
     ref_max_tokens: int = _tokens(8192, "First token limit of a reference answer.")
     response_max_tokens: int = _tokens(8192, "First token limit of a response.")

@@ -84,7 +84,7 @@ def _check_language(rubric: RawRubric) -> Iterator[Hit]:
             yield Hit(position, f"it is in {found!r}, and the query is in {wanted!r}", _ADVICE)
 
 
-LANGUAGE = Rule("language-mismatch", "warning", "criteria are in another language than the query", _check_language)
+LANGUAGE = Rule("language-mismatch", "warning", "criteria are not in the language of the query", _check_language)
 
 
 _FEWEST = 3
