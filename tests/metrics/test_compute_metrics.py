@@ -20,7 +20,8 @@ from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, comput
 from autorubric.metrics.compare import compare_judges
 from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.scores import ScoreRule, score_rows
+from autorubric.metrics.scores import score_rows
+from autorubric.metrics.table import ScoreRule
 from tests.metrics.conftest import FAILED
 from tests.oracles import sk
 

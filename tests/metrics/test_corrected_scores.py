@@ -12,7 +12,7 @@ from autorubric.core.report import CriterionReport, EvaluationReport, Report
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.example_run import example_run
-from autorubric.metrics.scores import ScoreRule
+from autorubric.metrics.table import ScoreRule
 
 
 @dataclass

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import score_abstention
-from autorubric.errors import InputError, pluralize
+from autorubric.errors import pluralize
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import compute_correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
-from autorubric.metrics.table import ABSTAINED, FAILED, Table, build_value_table
-
-M = TypeVar("M", bound=BaseModel)
+from autorubric.metrics.table import ABSTAINED, FAILED, ScoreRule, Table, build_value_table
 
 _CLOSE = 1e-9
 _PLACES = 12
-
-
-class ScoreRule(NamedTuple):
-    """How a run turns verdicts into scores.
-
-    Attributes:
-        cannot_assess: what an abstention counts as.
-        normalize: scores in [0, 1]; False for bare sums.
-    """
-
-    cannot_assess: CannotAssessConfig = CannotAssessConfig()
-    normalize: bool = True
 
 
 def describe_rule(rule: ScoreRule) -> str:
@@ -40,25 +24,6 @@ def describe_rule(rule: ScoreRule) -> str:
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
-
-
-def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none."""
-    if settings is None or "normalize" not in settings:
-        return None
-    return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
-
-
-def read_part(kind: type[M], settings: Mapping[str, Any], name: str) -> M:
-    """A part of a grader's settings; its defaults where they state none.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    try:
-        return kind.model_validate(settings.get(name) or {})
-    except ValidationError:
-        raise InputError(f"the manifest of the run is damaged: {name} is {settings[name]!r:.60}") from None
 
 
 class ScorePairs(NamedTuple):
@@ -119,7 +84,7 @@ def pair_scores(
     lowers the true score too: by the penalty of the text if that explains every score, else (with a user's own
     length) by as much as it lowered the score.
     """
-    rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
+    rule = table.rule or _guess_rule(table, scores, codes, means)
     plain = score_rows(table, codes, rule, means)
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
+from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.judgment import CannotAssessConfig
+from autorubric.core.scoring import LengthPenalty
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
@@ -154,6 +157,38 @@ class Column:
             raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
 
 
+class ScoreRule(NamedTuple):
+    """How a run turns verdicts into scores.
+
+    Attributes:
+        cannot_assess: what an abstention counts as.
+        normalize: scores in [0, 1]; False for bare sums.
+        length_penalty: what a score loses for a long text, before a user's own length; None for nothing.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+    length_penalty: LengthPenalty | None = None
+
+
+def read_rule(settings: Any) -> ScoreRule | None:
+    """The rule that a grader's settings state; None if they state none.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    if not isinstance(settings, Mapping) or "normalize" not in settings:
+        return None
+    parts: dict[str, Any] = {}
+    for name, kind in (("cannot_assess", CannotAssessConfig), ("length_penalty", LengthPenalty)):
+        if stated := settings.get(name):
+            try:
+                parts[name] = kind.model_validate(stated)
+            except ValidationError:
+                raise InputError(f"the manifest of the run is damaged: {name} is {stated!r:.60}") from None
+    return ScoreRule(normalize=bool(settings["normalize"]), **parts)
+
+
 def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
     """The values of each column's categories (columns × most categories), padded with `filler`."""
     values = np.full((len(columns), max((len(column.values) for column in columns), default=1)), filler)
@@ -224,7 +259,7 @@ class Table:
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))  # judges × rows; NaN for none
     escalated: bool = False  # whether some votes are superseded, so that judges may be absent
-    settings: Mapping[str, Any] | None = None  # of the grader, as the run recorded them
+    rule: ScoreRule | None = None  # as the run recorded it
     size: int = 0  # how many items the dataset has
     extra: tuple[int, ...] = ()  # places in the run of items that the dataset does not have
     repeated: int = 0  # graded items whose text was graded before
