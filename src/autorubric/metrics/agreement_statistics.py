@@ -116,7 +116,9 @@ def _compute_icc(part: Part) -> float | None:
 
 STATISTICS = (
     Statistic("kappa", lambda part: float(confusion.kappas(part.counts, part.weights)), title="kappa"),
-    Statistic("gwet", lambda part: confusion.gwet_pairs(part.counts, part.weights), title="AC"),
+    Statistic(
+        "gwet", lambda p: confusion.gwet_ac(sum(np.eye(len(p.labels))[[p.truth, p.judged]]), p.weights), title="AC"
+    ),
     Statistic("accuracy", lambda part: confusion.accuracy(part.counts), title="accuracy"),
     Statistic("majority_baseline", lambda p: p.counts.sum(axis=1).max() / len(p.truth), title="baseline"),
     Statistic("balanced_accuracy", lambda part: confusion.balanced_accuracy(part.counts)),
