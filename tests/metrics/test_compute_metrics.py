@@ -401,7 +401,7 @@ def test_chance_agreement_is_said_to_be_unknown_only_where_kappa_is(graded: Make
     made.add(["MET", "UNMET"], ["MET", "UNMET"]).add(["UNMET", "UNMET"], ["MET", "UNMET"])
     found = compute_metrics(made.run, made.dataset)
     # All verdicts on "Brief" are MET and its labels are not: p_o = p_e = 1/2, and κ is 0.
-    assert [(c.kappa, c.is_constant, c.is_degenerate) for c in found.per_criterion] == [
+    assert [(c.kappa, c.mcc is None, c.is_degenerate) for c in found.per_criterion] == [
         (0.0, True, False),
         (None, True, True),
     ]

@@ -11,7 +11,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import score_abstention
 from autorubric.errors import pluralize
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.correlation import compute_correlation, mae, rmse
+from autorubric.metrics.correlation import compute_correlation, measure_errors
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import ABSTAINED, FAILED, ScoreRule, Table, build_value_table
 
@@ -145,9 +145,10 @@ def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any
     judged, true = pairs.judged, pairs.true
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    errors = measure_errors(judged, true)
     return {
-        "score_rmse": rmse(judged, true),
-        "score_mae": mae(judged, true),
+        "score_rmse": errors.rmse,
+        "score_mae": errors.mae,
         "score_spearman": compute_correlation(*ranked, "spearman", confidence),
         "score_kendall": compute_correlation(*ranked, "kendall", confidence),
         "score_pearson": compute_correlation(judged, true, "pearson", confidence),
