@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from autorubric import Criterion, CriterionReport, EvaluationReport, InputError, Rubric, RubricDataset
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.report import Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.compare import compare_judges
 from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import score_rows
-from autorubric.metrics.table import ScoreRule
 from tests.metrics.conftest import FAILED
 from tests.oracles import sk
 

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
@@ -18,16 +19,7 @@ from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, reso
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import (
-    CannotAssessMode,
-    Column,
-    GradedRun,
-    Modes,
-    NAMode,
-    Points,
-    ScoreRule,
-    check_modes,
-)
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, check_modes
 
 _ROUNDING = 1e-12
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.core.report import Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, clip, pluralize
 from autorubric.metrics.arrays import Flags, Floats
@@ -23,7 +24,7 @@ from autorubric.metrics.corrected_rate import (
 from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
 from autorubric.metrics.scores import score_rows
-from autorubric.metrics.table import Column, GradedRun, ScoreRule, Table
+from autorubric.metrics.table import Column, GradedRun, Table
 
 _MOST_LEVERAGE = 0.9
 

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
@@ -28,7 +29,6 @@ from autorubric.metrics.table import (
     Column,
     GradedRun,
     NAMode,
-    ScoreRule,
     Table,
     check_modes,
     map_codes,

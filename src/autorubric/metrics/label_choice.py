@@ -24,14 +24,14 @@ import numpy.typing as npt
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import Report
-from autorubric.core.scoring import build_cell
+from autorubric.core.scoring import ScoreRule, build_cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
 from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.scores import value_points
-from autorubric.metrics.table import GradedRun, ScoreRule, Table
+from autorubric.metrics.table import GradedRun, Table
 
 _CLOSE = 1e-9
 _UNIFORM_PART = 0.1

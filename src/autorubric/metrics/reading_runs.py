@@ -15,22 +15,13 @@ from autorubric.core.display import tell_apart
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
+from autorubric.metrics.scores import read_rule
 from autorubric.metrics.self_consistency import SelfConsistency
-from autorubric.metrics.table import (
-    ABSENT,
-    EXCLUDE,
-    FAILED,
-    Column,
-    GradedRun,
-    Modes,
-    Points,
-    ScoreRule,
-    Table,
-    read_rule,
-)
+from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Table
 
 _IS_IT = "Is this the dataset that was graded?"
 _KEYS = {"report_type", "criterion_reports"} | EvaluationReport.model_fields.keys()

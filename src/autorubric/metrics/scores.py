@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.scoring import score_abstention
-from autorubric.errors import pluralize
+from autorubric.core.scoring import LengthPenalty, ScoreRule, score_abstention
+from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import compute_correlation, measure_errors
 from autorubric.metrics.distribution import systematic_bias
-from autorubric.metrics.table import ABSTAINED, FAILED, ScoreRule, Table, build_value_table
+from autorubric.metrics.table import ABSTAINED, FAILED, Table, build_value_table
 
 _CLOSE = 1e-9
 _PLACES = 12
@@ -24,6 +26,24 @@ def describe_rule(rule: ScoreRule) -> str:
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
+
+
+def read_rule(settings: Any) -> ScoreRule | None:
+    """The rule that a grader's settings state; None if they state none.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    if not isinstance(settings, Mapping) or "normalize" not in settings:
+        return None
+    parts: dict[str, Any] = {}
+    for name, kind in (("cannot_assess", CannotAssessConfig), ("length_penalty", LengthPenalty)):
+        if stated := settings.get(name):
+            try:
+                parts[name] = kind.model_validate(stated)
+            except ValidationError:
+                raise InputError(f"the manifest of the run is damaged: {name} is {stated!r:.60}") from None
+    return ScoreRule(normalize=bool(settings["normalize"]), **parts)
 
 
 class ScorePairs(NamedTuple):

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
-from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.judgment import CannotAssessConfig
-from autorubric.core.scoring import LengthPenalty
+from autorubric.core.scoring import ScoreRule
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
@@ -155,38 +153,6 @@ class Column:
             return self.find_code(label)
         except ValueError as error:
             raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
-
-
-class ScoreRule(NamedTuple):
-    """How a run turns verdicts into scores.
-
-    Attributes:
-        cannot_assess: what an abstention counts as.
-        normalize: scores in [0, 1]; False for bare sums.
-        length_penalty: what a score loses for a long text, before a user's own length; None for nothing.
-    """
-
-    cannot_assess: CannotAssessConfig = CannotAssessConfig()
-    normalize: bool = True
-    length_penalty: LengthPenalty | None = None
-
-
-def read_rule(settings: Any) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    if not isinstance(settings, Mapping) or "normalize" not in settings:
-        return None
-    parts: dict[str, Any] = {}
-    for name, kind in (("cannot_assess", CannotAssessConfig), ("length_penalty", LengthPenalty)):
-        if stated := settings.get(name):
-            try:
-                parts[name] = kind.model_validate(stated)
-            except ValidationError:
-                raise InputError(f"the manifest of the run is damaged: {name} is {stated!r:.60}") from None
-    return ScoreRule(normalize=bool(settings["normalize"]), **parts)
 
 
 def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
