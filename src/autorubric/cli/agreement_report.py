@@ -126,7 +126,7 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in sort_worst_first(found)]
+    named = [(repr(c.name), None if c.mcc is None else c.kappa_ci) for c in sort_worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
     conclusions = [*describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)]

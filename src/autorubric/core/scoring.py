@@ -174,6 +174,20 @@ class LengthPenalty(PlainModel):
         return self
 
 
+class ScoreRule(NamedTuple):
+    """How a run turns verdicts into scores.
+
+    Attributes:
+        cannot_assess: what an abstention counts as.
+        normalize: scores in [0, 1]; False for bare sums.
+        length_penalty: what a score loses for a long text, before a user's own length; None for nothing.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+    length_penalty: LengthPenalty | None = None
+
+
 def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
     """The points a submission loses for its length, from 0 to `penalty_at_cap`.
 

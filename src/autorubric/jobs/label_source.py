@@ -10,7 +10,7 @@ from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_tabl
 from autorubric.dataset.label_table import LabelTable, PartialLabels
 from autorubric.errors import InputError, warn
 from autorubric.jobs.job import Columns, DatasetSource, RunSource, column_setting
-from autorubric.labels.label_store import History, find_labelled_run, read_history, store_path
+from autorubric.labels.label_store import STORE, History, find_labelled_run, read_history
 from autorubric.settings import FileNames, Settings, setting
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
     if history is None:
         if not settings.is_default:
             return read_labels(run, settings)
-        if store_path(run.directory).exists():
+        if (run.directory / STORE).exists():
             note_other_labels(run.directory)
         return run.dataset
     from autorubric.labels.exchange import build_labelled_dataset
@@ -120,7 +120,7 @@ def note_other_labels(run: Path, count: int | None = None) -> None:
     if count:
         warn(
             f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "
-            f"{store_path(run).parent} for them"
+            f"{(run / STORE).parent} for them"
         )
 
 
@@ -138,7 +138,7 @@ def find_history(settings: LabelChoice, run: StoredRun) -> History | None:
         if stores and len(settings.files) > 1:
             raise InputError("--labels takes either one label store or files; not both")
         return read_history(stores[0]) if stores else _read_pair_labels(settings, run)
-    if settings.dataset is not None or not store_path(run.directory).exists():
+    if settings.dataset is not None or not (run.directory / STORE).exists():
         return None
     return read_history(run.directory) if all(item.ground_truth is None for item in run.dataset) else None
 

@@ -151,6 +151,8 @@ class History:
 
 FOLDER = "labels"
 FILE = "labels.sqlite"
+STORE = Path(FOLDER, FILE)
+"""The path of the label store in a run directory."""
 _VERSION = 1
 _APPLICATION = 0x6172_6C62  # "arlb", in the header of the file
 
@@ -235,16 +237,6 @@ class LabelStore:
         return self.append([undo])[0]
 
 
-def store_path(run: Path) -> Path:
-    """The path of the label store of a run.
-
-    Example:
-        >>> store_path(Path("graded")).as_posix()
-        'graded/labels/labels.sqlite'
-    """
-    return run / FOLDER / FILE
-
-
 @contextmanager
 def label_store(run: Path) -> Iterator[LabelStore]:
     """Open the label store of a run for writing; it is made if there is none.
@@ -256,7 +248,7 @@ def label_store(run: Path) -> Iterator[LabelStore]:
         InputError: it cannot be written, or is another program's file.
     """
     folder = run / FOLDER
-    check_inside(run, [store_path(run)])
+    check_inside(run, [run / STORE])
     with ExitStack() as stack:
         try:
             stack.enter_context(run_lock(folder))
@@ -327,7 +319,7 @@ def read_history(run: Path, known: History | None = None) -> History:
     Raises:
         InputError: the store is damaged, or another program's file.
     """
-    path, history = store_path(run), History() if known is None else known
+    path, history = run / STORE, History() if known is None else known
     if not path.exists():
         return history
     check_file(path, what="Label store")

@@ -16,7 +16,7 @@ from pydantic import Field
 from autorubric.errors import InputError
 from autorubric.metrics import confusion
 from autorubric.metrics.arrays import Floats, Ints, ratio
-from autorubric.metrics.correlation import mae, rmse
+from autorubric.metrics.correlation import measure_errors
 from autorubric.metrics.statistic_results import MetricModel
 from autorubric.metrics.table import CriterionType
 from autorubric.plugins import find_plugins, load_plugin
@@ -116,7 +116,9 @@ def _compute_icc(part: Part) -> float | None:
 
 STATISTICS = (
     Statistic("kappa", lambda part: float(confusion.kappas(part.counts, part.weights)), title="kappa"),
-    Statistic("gwet", lambda part: confusion.gwet_pairs(part.counts, part.weights), title="AC"),
+    Statistic(
+        "gwet", lambda p: confusion.gwet_ac(sum(np.eye(len(p.labels))[[p.truth, p.judged]]), p.weights), title="AC"
+    ),
     Statistic("accuracy", lambda part: confusion.accuracy(part.counts), title="accuracy"),
     Statistic("majority_baseline", lambda p: p.counts.sum(axis=1).max() / len(p.truth), title="baseline"),
     Statistic("balanced_accuracy", lambda part: confusion.balanced_accuracy(part.counts)),
@@ -133,8 +135,8 @@ STATISTICS = (
     Statistic(
         "adjacent_accuracy", lambda part: confusion.accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL
     ),
-    Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
-    Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),
+    Statistic("rmse", lambda part: measure_errors(part.judged_values, part.true_values).rmse, "values"),
+    Statistic("mae", lambda part: measure_errors(part.judged_values, part.true_values).mae, "values"),
     Statistic("krippendorff_alpha", _compute_alpha, "votes"),
     Statistic("fleiss_kappa", lambda part: confusion.fleiss_kappa(part.ratings, len(part.votes)), "votes"),
     Statistic(

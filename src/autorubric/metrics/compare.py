@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
@@ -16,7 +17,7 @@ from autorubric.metrics.intervals import adjust_p_values
 from autorubric.metrics.jackknife import Draws, Scale, Summary, check_draws, jackknife_intervals
 from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, resolve_abstentions
 from autorubric.metrics.metrics_text import show
-from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
+from autorubric.metrics.scores import describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, check_modes
 
@@ -195,10 +196,9 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
 
 def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
     """The run scored by another rule; None if it recorded its own, or the other does not give its scores."""
-    if read_rule(run.table.settings) is not None:
+    if run.table.rule is not None:
         return None
-    stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}
-    table = replace(run.table, settings=stated)
+    table = replace(run.table, rule=rule)
     scores = pair_scores(table, table.scores, table.points.judged, table.means)
     return None if scores.warnings else replace(run, scores=scores)
 

@@ -159,7 +159,7 @@ def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: C
     abstained = labelled - failed - skipped - len(run.points)
     values = len(np.unique(run.scores.true))
     undefined = [metrics.name for metrics in each if metrics.kappa is None and metrics.n_samples]
-    constant = [metrics.name for metrics in each if metrics.kappa is not None and metrics.is_constant]
+    constant = [metrics.name for metrics in each if metrics.kappa is not None and metrics.mcc is None]
     empty = [metrics.name for metrics in each if not metrics.n_samples]
     known = whole.values | {"bias": 0.0 if scores else None}
     missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}

@@ -156,27 +156,11 @@ def cohen_kappa(
     return nan_to_none(kappas(count_pairs(truth, judged, len(points)), compute_agreement_weights(points, weights)))
 
 
-def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of two raters from a table of their pairs, at most 1; None for an empty one.
-
-    p_e = Σw / (q·(q − 1)) · Σ π·(1 − π), π the mean share of a category over both raters; AC = (p_o − p_e) /
-    (1 − p_e). Source: Gwet 2014, Handbook of Inter-Rater Reliability, equations 4.7 and 5.12.
-
-    Example:
-        >>> round(gwet_pairs([[118, 5], [2, 0]]), 4)
-        0.9408
-    """
-    table = np.asarray(counts, float)
-    p = ratio(table, table.sum(axis=(-2, -1), keepdims=True))
-    w = np.eye(p.shape[-1]) if weights is None else weights
-    mean = (p.sum(axis=-1) + p.sum(axis=-2)) / 2.0
-    return _correct_for_chance((p * w).sum(), mean, w)
-
-
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
 
-    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; single ratings count only for chance.
+    (p_o − p_e) / (1 − p_e), p_e = Σw / (q·(q − 1)) · Σ π·(1 − π), π the mean share of each of q categories. Single
+    ratings count only for chance. Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.
@@ -187,7 +171,8 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
         0.5294117647058824
     """
     table = np.asarray(ratings, float)
-    w = np.eye(table.shape[1]) if weights is None else weights
+    q = table.shape[1]
+    w = np.eye(q) if weights is None else weights
     raters = table.sum(axis=1)
     paired = raters >= 2
     if not paired.any():
@@ -197,13 +182,7 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     observed = ((some * (some @ w - 1.0)).sum(axis=1) / (count * (count - 1.0))).mean()
     rated = raters >= 1
     mean = (table[rated] / raters[rated, None]).mean(axis=0)
-    return _correct_for_chance(observed, mean, w)
-
-
-def _correct_for_chance(observed: float, mean: Floats, w: Floats) -> float | None:
-    """Gwet's AC, (p_o − p_e) / (1 − p_e), from the observed agreement and the mean share of each category."""
-    q = len(w)
-    chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum(axis=-1)
+    chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum()
     return nan_to_none(ratio(observed - chance, 1.0 - chance))
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.core.report import Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, clip, pluralize
 from autorubric.metrics.arrays import Flags, Floats
@@ -22,7 +23,7 @@ from autorubric.metrics.corrected_rate import (
 )
 from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
-from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
+from autorubric.metrics.scores import score_rows
 from autorubric.metrics.table import Column, GradedRun, Table
 
 _MOST_LEVERAGE = 0.9
@@ -245,7 +246,7 @@ def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Est
     """
     if not table.labelled.any():
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
-    yield _build_score_estimand(table, rule or read_rule(table.settings) or ScoreRule())
+    yield _build_score_estimand(table, rule or table.rule or ScoreRule())
     if not len(table.find_other_rubrics()):
         values, truth = table.to_matrix(table.values), table.to_matrix(table.truth_values)
         for place, column in enumerate(table.rubric_columns):

@@ -262,23 +262,26 @@ def compute_correlation(
     )
 
 
-def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The root of the mean squared difference, in units of the values; None for no values.
+class Errors(NamedTuple):
+    """The size of the differences of two series, in units of the values; None for no values.
+
+    Attributes:
+        rmse: the root of the mean squared difference.
+        mae: the mean size of the difference.
+    """
+
+    rmse: float | None
+    mae: float | None
+
+
+def measure_errors(predicted: ArrayLike, true: ArrayLike) -> Errors:
+    """How far two series are apart.
 
     Example:
-        >>> rmse([0.0, 1.0], [0.0, 0.5])
-        0.3535533905932738
+        >>> measure_errors([0.0, 1.0], [0.0, 0.5])
+        Errors(rmse=0.3535533905932738, mae=0.25)
     """
     difference = np.subtract(*read_numbers(predicted, true))
-    return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
-
-
-def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The mean size of the difference, in units of the values; None for no values.
-
-    Example:
-        >>> mae([0.0, 1.0], [0.0, 0.5])
-        0.25
-    """
-    difference = np.subtract(*read_numbers(predicted, true))
-    return float(np.mean(np.abs(difference))) if len(difference) else None
+    if not len(difference):
+        return Errors(None, None)
+    return Errors(math.sqrt(float(np.mean(difference**2))), float(np.mean(np.abs(difference))))

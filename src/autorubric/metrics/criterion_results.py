@@ -161,7 +161,7 @@ class _AnyCriterionMetrics(MeasuredModel):
         majority_baseline: the share of the most frequent label, the accuracy of always giving it.
         gwet: AC1, or AC2 with quadratic weights for ordered options.
         balanced_accuracy: the mean recall over the labels that occur.
-        mcc: Matthews' correlation.
+        mcc: Matthews' correlation; None if labels or verdicts are all one category, so that κ is 0 or undefined.
         accuracy_ci: of the accuracy (Wilson).
         kappa_ci: of κ, where intervals were asked for: from its posterior for binary criteria, else by jackknife.
         judge_gwet: AC1 (AC2) among the judges.
@@ -188,12 +188,6 @@ class _AnyCriterionMetrics(MeasuredModel):
     judge_gwet: float | None = None
     icc: float | None = None
     n_judges: int = 1
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether labels or verdicts are all one category, so that κ is 0 or undefined."""
-        counts: list[list[int]] = getattr(getattr(self, "confusion_matrix", None), "matrix", [])
-        return min(sum(map(any, counts)), sum(map(any, zip(*counts, strict=True)))) < 2
 
 
 class CriterionMetrics(_AnyCriterionMetrics):

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
@@ -19,7 +20,7 @@ from autorubric.metrics.confusion import count_ratings, krippendorff_alpha
 from autorubric.metrics.jackknife import Draws, check_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, resolve_abstentions
 from autorubric.metrics.reading_runs import read_graded_table
-from autorubric.metrics.scores import ScorePairs, ScoreRule
+from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.self_consistency import NO_JUDGE
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import (

@@ -24,13 +24,13 @@ import numpy.typing as npt
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import Report
-from autorubric.core.scoring import build_cell
+from autorubric.core.scoring import ScoreRule, build_cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
 from autorubric.metrics.reading_runs import read_graded_table
-from autorubric.metrics.scores import ScoreRule, read_rule, value_points
+from autorubric.metrics.scores import value_points
 from autorubric.metrics.table import GradedRun, Table
 
 _CLOSE = 1e-9
@@ -144,7 +144,7 @@ def build_pairs(table: Table, *, scored: bool = True) -> JudgedPairs:
     table = table.select_rows(~np.isnan(table.scores)) if scored else table
     if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
-    rule = read_rule(table.settings) or ScoreRule()
+    rule = table.rule or ScoreRule()
     rows, column = table.points.row, table.points.column
     places = np.arange(len(rows)) - np.searchsorted(rows, rows)
     values = value_points(table, table.points.judged, rule, table.means)

@@ -1,8 +1,8 @@
 """The labelled items of a run, coded and scored, with abstentions resolved: the input of all agreement metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from autorubric.metrics.confusion import count_pairs, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.scores import ScorePairs, pair_scores, read_part
+from autorubric.metrics.scores import ScorePairs, pair_scores
 from autorubric.metrics.statistic_results import KappaResult
 from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, map_codes
 
@@ -126,9 +126,10 @@ def read_labelled_run(
     points = resolve_abstentions(table)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
-    size, settings = len(table.columns), table.settings or {}
-    penalties = _find_penalties(table, dataset, settings) if settings.get("length_penalty") else None
-    differ = bool((np.bincount(table.points.column, minlength=size) != len(table.items)).any())
+    penalty = table.rule and table.rule.length_penalty
+    penalties = None if penalty is None else _find_penalties(table, dataset, penalty)
+    counts = np.bincount(table.points.column, minlength=len(table.columns))
+    differ = bool((counts != len(table.items)).any())
     return LabelledRun(
         table,
         points,
@@ -139,9 +140,8 @@ def read_labelled_run(
     )
 
 
-def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
-    """The length penalty of each row's submission, in words, as settings do not record a user's own length."""
-    penalty = read_part(LengthPenalty, settings, "length_penalty")
+def _find_penalties(table: Table, dataset: RubricDataset, penalty: LengthPenalty) -> Floats:
+    """The length penalty of each row's submission, in words, as runs do not record a user's own length."""
     parts = (split_submission(dataset[int(item)].submission) for item in table.items)
     return np.array([compute_length_penalty(each, penalty) for each in parts])
 

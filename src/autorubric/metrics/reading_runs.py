@@ -15,9 +15,11 @@ from autorubric.core.display import tell_apart
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
+from autorubric.metrics.scores import read_rule
 from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Table
 
@@ -31,8 +33,7 @@ def read_table(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
 ) -> Table:
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
-    settings = getattr(run, "grader_config", None)
-    builder = _TableBuilder(dataset, settings if isinstance(settings, Mapping) else None, modes)
+    builder = _TableBuilder(dataset, read_rule(getattr(run, "grader_config", None)), modes)
     results = _list_results(run, dataset) if isinstance(run, Sequence) else map(_as_mapping, run.item_results)
     with no_collections():
         for result in results:
@@ -94,8 +95,8 @@ def _find_failure_code(error: str) -> int:
 class _TableBuilder:
     """A table under construction: one list per column."""
 
-    def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None, modes: Modes) -> None:
-        self._dataset, self._settings, self._modes = dataset, settings, modes
+    def __init__(self, dataset: RubricDataset | None, rule: ScoreRule | None, modes: Modes) -> None:
+        self._dataset, self._rule, self._modes = dataset, rule, modes
         self._index = ItemIndex(dataset.items) if dataset is not None else None
         self._columns: dict[Hashable, Column] = {}
         # With the rubric itself: an id belongs to an object only as long as it lives.
@@ -288,7 +289,7 @@ class _TableBuilder:
             judges=tuple(self._judges),
             judge_scores=scores.reshape(len(self._judges), len(items)),
             escalated=self._superseded,
-            settings=self._settings,
+            rule=self._rule,
             size=len(known) or len(items),
             extra=tuple(self._extra),
             repeated=self._repeated,

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.scoring import score_abstention
+from autorubric.core.scoring import LengthPenalty, ScoreRule, score_abstention
 from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.correlation import compute_correlation, mae, rmse
+from autorubric.metrics.correlation import compute_correlation, measure_errors
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import ABSTAINED, FAILED, Table, build_value_table
 
-M = TypeVar("M", bound=BaseModel)
-
 _CLOSE = 1e-9
 _PLACES = 12
-
-
-class ScoreRule(NamedTuple):
-    """How a run turns verdicts into scores.
-
-    Attributes:
-        cannot_assess: what an abstention counts as.
-        normalize: scores in [0, 1]; False for bare sums.
-    """
-
-    cannot_assess: CannotAssessConfig = CannotAssessConfig()
-    normalize: bool = True
 
 
 def describe_rule(rule: ScoreRule) -> str:
@@ -42,23 +28,22 @@ def describe_rule(rule: ScoreRule) -> str:
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
 
 
-def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none."""
-    if settings is None or "normalize" not in settings:
-        return None
-    return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
-
-
-def read_part(kind: type[M], settings: Mapping[str, Any], name: str) -> M:
-    """A part of a grader's settings; its defaults where they state none.
+def read_rule(settings: Any) -> ScoreRule | None:
+    """The rule that a grader's settings state; None if they state none.
 
     Raises:
-        InputError: it is damaged.
+        InputError: they are damaged.
     """
-    try:
-        return kind.model_validate(settings.get(name) or {})
-    except ValidationError:
-        raise InputError(f"the manifest of the run is damaged: {name} is {settings[name]!r:.60}") from None
+    if not isinstance(settings, Mapping) or "normalize" not in settings:
+        return None
+    parts: dict[str, Any] = {}
+    for name, kind in (("cannot_assess", CannotAssessConfig), ("length_penalty", LengthPenalty)):
+        if stated := settings.get(name):
+            try:
+                parts[name] = kind.model_validate(stated)
+            except ValidationError:
+                raise InputError(f"the manifest of the run is damaged: {name} is {stated!r:.60}") from None
+    return ScoreRule(normalize=bool(settings["normalize"]), **parts)
 
 
 class ScorePairs(NamedTuple):
@@ -119,7 +104,7 @@ def pair_scores(
     lowers the true score too: by the penalty of the text if that explains every score, else (with a user's own
     length) by as much as it lowered the score.
     """
-    rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
+    rule = table.rule or _guess_rule(table, scores, codes, means)
     plain = score_rows(table, codes, rule, means)
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
@@ -180,9 +165,10 @@ def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any
     judged, true = pairs.judged, pairs.true
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    errors = measure_errors(judged, true)
     return {
-        "score_rmse": rmse(judged, true),
-        "score_mae": mae(judged, true),
+        "score_rmse": errors.rmse,
+        "score_mae": errors.mae,
         "score_spearman": compute_correlation(*ranked, "spearman", confidence),
         "score_kendall": compute_correlation(*ranked, "kendall", confidence),
         "score_pearson": compute_correlation(judged, true, "pearson", confidence),

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.scoring import ScoreRule
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
@@ -224,7 +225,7 @@ class Table:
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))  # judges × rows; NaN for none
     escalated: bool = False  # whether some votes are superseded, so that judges may be absent
-    settings: Mapping[str, Any] | None = None  # of the grader, as the run recorded them
+    rule: ScoreRule | None = None  # as the run recorded it
     size: int = 0  # how many items the dataset has
     extra: tuple[int, ...] = ()  # places in the run of items that the dataset does not have
     repeated: int = 0  # graded items whose text was graded before

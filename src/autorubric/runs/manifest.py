@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from autorubric.errors import InputError, MissingFileError, problems_at, warn
+from autorubric.errors import InputError, MissingFileError, warn
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
@@ -147,14 +147,19 @@ class ExperimentManifest:
         return record
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ExperimentManifest:
+    def from_dict(cls, data: dict[str, Any], where: str = "") -> ExperimentManifest:
         """The manifest from JSON values; unknown keys are ignored.
+
+        Args:
+            data: the values.
+            where: the head of every message.
 
         Raises:
             InputError: it is not a mapping, a key is missing, or a time is not valid.
         """
+        problem = f"{where}not the manifest of an experiment"
         if not isinstance(data, dict):
-            raise InputError(f"not the manifest of an experiment: expected a mapping, got {type(data).__name__}")
+            raise InputError(f"{problem}: expected a mapping, got {type(data).__name__}")
         known = {spec.name for spec in fields(cls)}
         values = {"dataset_name": None} | {key: value for key, value in data.items() if key in known}
         try:
@@ -163,9 +168,9 @@ class ExperimentManifest:
             values["completed_indices"] = set(values["completed_indices"])
             return cls(**values)
         except KeyError as error:
-            raise InputError(f"not the manifest of an experiment: no key {error}") from None
+            raise InputError(f"{problem}: no key {error}") from None
         except (TypeError, ValueError) as error:
-            raise InputError(f"not the manifest of an experiment: {error}") from None
+            raise InputError(f"{problem}: {error}") from None
 
     def save(self, directory: Path) -> None:
         """Replace the manifest of `directory`, atomically."""
@@ -202,8 +207,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     if kind != "evaluation":
         rubrics = f", with its rubrics in {directory / 'final.jsonl'}" if kind == "synthesis" else ""
         raise InputError(f"{directory} is a run of {kind}{rubrics}; expected a run of `autorubric grade`")
-    with problems_at(f"{directory}/manifest.json: "):
-        return ExperimentManifest.from_dict(found)
+    return ExperimentManifest.from_dict(found, f"{directory / MANIFEST_FILE}: ")
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:

@@ -108,8 +108,7 @@ class ChatModel:
         self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
         self._account = self._endpoints.find_account_slots(self.endpoint)
         self._account.join(self, config.max_parallel_requests)
-        self._endpoints.add_model()
-        self._closed = False
+        self._endpoints.models.add(self)
         self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         attempts.trace_calls()
 
@@ -211,11 +210,13 @@ class ChatModel:
 
     async def close(self) -> None:
         """Leave the endpoint; the last model to leave closes the connections."""
-        if not self._closed:
-            self._closed = True
+        open_models = self._endpoints.models
+        if self in open_models:
+            open_models.remove(self)
             self._limiter.leave(self)
             self._account.leave(self)
-            await self._endpoints.remove_model()
+            if not open_models:
+                await self._endpoints.aclose()
 
     async def _try(self, request: Request, reservation: Reservation, gates: Sequence[Gate]) -> _Attempted | None:
         """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""

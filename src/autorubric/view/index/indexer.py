@@ -14,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.files.printable import to_utf8
 from autorubric.files.strict_json import decode_json
 from autorubric.jobs.label_source import LabelChoice
-from autorubric.labels.label_store import read_history, store_path
+from autorubric.labels.label_store import STORE, read_history
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.cells import NO_VERDICT, hash_query, read_cells
@@ -147,7 +147,7 @@ class Indexer:
 
     def _count_others(self) -> int:
         """How many labels of the label store do not count, because the dataset has its own."""
-        has_store = self._choice.is_default and store_path(self._run).exists()
+        has_store = self._choice.is_default and (self._run / STORE).exists()
         return sum(read_history(self._run).annotators().values()) if has_store else 0
 
     def _read(self, file: BinaryIO, offset: int, number: int, size: int) -> bool:

@@ -15,7 +15,7 @@ from autorubric.jobs.label_source import (
     resolve_annotator,
 )
 from autorubric.labels.event import find_pair
-from autorubric.labels.label_store import FOLDER, History, read_history, store_path
+from autorubric.labels.label_store import FOLDER, STORE, History, read_history
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.dataset_lines import DatasetLines, LazyItems
 
@@ -49,7 +49,7 @@ def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
         choice: which labels count.
         before: the mark of the labels that an index has; empty if there is none.
     """
-    own = store_path(run)
+    own = run / STORE
     if before and own.exists() and find_lock_holder(run / FOLDER) is not None:
         return before
     files = choice.files or [own, own.with_name(f"{own.name}-wal")]
@@ -69,7 +69,7 @@ def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> Sh
         InputError: the labels that were chosen are wrong.
     """
     if choice.is_default:
-        history = read_history(run) if store_path(run).exists() else History()
+        history = read_history(run) if (run / STORE).exists() else History()
         names = {item for item, _ in history.labelled()}
         places = _find_places(lines, names) if names else None
         return None if places is None else ShownLabels("the label store", _read_words(history, lines, places), True)
