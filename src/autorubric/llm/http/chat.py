@@ -198,7 +198,10 @@ class ChatModel:
     async def _wait_to_retry(
         self, wait: float, fault: Fault, tries: int, reservation: Reservation, ahead: list[Gate]
     ) -> None:
-        """Reserve another attempt; where the budget refuses it, the call fails with what the endpoint said."""
+        """Wait, then reserve another attempt; where the budget refuses it, the call fails with the last fault."""
+        reservation.count_retry(rate_limited=fault.kind == "rate_limit")
+        await asyncio.sleep(wait)
+        await pass_turn(fault, ahead)  # no call waits for one that waits for the budget
         if fault.maybe_billed:
             try:
                 await reservation.extend()
@@ -207,9 +210,6 @@ class ChatModel:
                 message = f"{failure.message}; not retried: {error.failure.message}"
                 raise CallError(dataclasses.replace(failure, message=message)) from None
             reservation.note_sent(False)
-        reservation.count_retry(rate_limited=fault.kind == "rate_limit")
-        await asyncio.sleep(wait)
-        await pass_turn(fault, ahead)
 
     async def close(self) -> None:
         """Leave the endpoint; the last model to leave closes the connections."""
@@ -340,12 +340,8 @@ class ChatModel:
         attempts.emit(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], reservation: Reservation) -> bool:
-        """Tell the calls behind this one what it met; return whether it waits for the end of an outage.
-
-        No call waits for one that waits for the budget.
-        """
+        """Tell the calls behind this one what it met; return whether it waits for the end of an outage."""
         failure = dataclasses.replace(self.build_failure(fault, 0), sent=False)
-        waits_for_budget = fault.maybe_billed and reservation.budget is not None
         gate, outages = gates[0], reservation.outages
         if outages is not None:
             outages[self.name] = gate.describe_outage
@@ -357,7 +353,7 @@ class ChatModel:
             gate.refuse(failure)
             gates[1].open()
             ahead.clear()
-        elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
+        elif gate.must_hold(fault, is_patient=outages is not None):
             gate.hold()
             gates[1].open()
             return gate.replies > 0

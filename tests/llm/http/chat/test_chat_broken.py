@@ -49,18 +49,19 @@ BROKEN = {
 }
 
 
-async def graded(endpoint: Loopback, folder: Path, **settings: Any) -> EvalResult:
+async def graded(endpoint: Loopback, folder: Path, budget: int | None = None, **settings: Any) -> EvalResult:
     config = LLMConfig(
         "judge",
         api_base=endpoint.url,
         api_key=endpoint.key,
+        max_tokens=100,
         max_parallel_requests=CONCURRENCY,
         **{"retry_min_wait": 0.0, "retry_max_wait": 0.0, **settings},
     )
     dataset = RubricDataset(
         "Why?", Rubric([Criterion(requirement="Is kind.")]), [DataItem(f"So {n}.", "") for n in range(ITEMS)]
     )
-    grader = CriterionGrader(judge_model_config=config)
+    grader = CriterionGrader(judge_model_config=config, budget_tokens=budget)
     return await evaluate(dataset, grader, experiments_dir=folder, experiment_name="e", show_progress=False)
 
 
@@ -261,30 +262,32 @@ async def test_calls_wait_until_a_server_is_back_or_the_run_ends_and_can_be_resu
     outages = {
         "bad gateway": lambda: endpoint.error(502, "no upstream"),
         "reset": lambda: reset(endpoint),
+        "reset under a budget": lambda: reset(endpoint),
         "HTTP 500": lambda: endpoint.error(500, "Internal Server Error"),
     }
     monkeypatch.setattr(negotiation, "FEWEST_ITEMS_WITH_500", CONCURRENCY)
     with offenders() as case:
         for name, failing in outages.items():
             with case(name):
+                budget = 10**7 if "budget" in name else None
                 endpoint.bodies.clear()
                 monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 900.0)
                 down = range(before, before + 4 * CONCURRENCY + 20)  # more than all attempts of the calls in flight
                 endpoint.answer = lambda n, body, failing=failing, down=down: (
                     failing() if n in down else endpoint.ok(VERDICT)
                 )
-                result = await graded(endpoint, tmp_path / name)
+                result = await graded(endpoint, tmp_path / name, budget)
                 assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
                 assert len(endpoint.bodies) == ITEMS + len(down)
 
                 endpoint.bodies.clear()
                 monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
                 endpoint.answer = lambda n, body, failing=failing: failing() if n >= before else endpoint.ok(VERDICT)
-                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                result = await graded(endpoint, tmp_path / f"{name} for good", budget, timeout=0.3)
                 assert "judge: no reply for 0 minutes, in the last " in (result.stopped or "")
                 assert len(result.get_scores()) == before
                 endpoint.bodies.clear()
                 endpoint.answer = lambda n, body: endpoint.ok(VERDICT)
-                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                result = await graded(endpoint, tmp_path / f"{name} for good", budget, timeout=0.3)
                 assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
                 assert len(endpoint.bodies) == ITEMS - before
