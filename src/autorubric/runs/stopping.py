@@ -176,21 +176,26 @@ class StoppableRun(ABC):
 
     def note_budget(self, state: RunState) -> None:
         """If the budget does not cover the next call, say which one should be enough for what is left to do."""
-        budget = None if self.executor is None else self.executor.budget
-        if budget is None or sharing.get() is not None:  # one of several processes does not know what is left
+        if self.executor is None or self.executor.budget is None:
             return
+        if sharing.get() is not None:  # one of several processes does not know what is left
+            return
+        budget = self.executor.budget
         need, why = max(self.needed, budget.needed), self.stopped or ""
         is_reached = why.startswith("budget of ")
-        left = state.rows - min((stage.done for stage in state.stages), default=state.finished)
+        done = min((stage.done for stage in state.stages), default=state.finished)
+        left = state.rows - done
         if not left or why.startswith(DETACHED) or (not is_reached and budget.can_cover(need)):
             return
-        if state.finished:
-            rest, basis = budget.spent.times(left).split(state.finished), f"{state.finished:,} of {state.rows:,}"
-            reached = budget.explain_refusal(need, rest, f" (estimated: {basis} have ended)")
+        if done:
+            worst = self.executor.ledger.sum_worst_cases()
+            measured = budget.spent.minus(Amount.from_dollars(worst.tokens, worst.cost)).clip()
+            rest, basis = measured.times(left).split(done), f" (estimated: {done:,} of {state.rows:,} are done)"
         else:
             # With room for one call only, each session would make one or two and stop again.
             rest = Amount(*map(max, Amount.from_dollars(budget.tokens or 0, budget.usd or 0.0), need))
-            reached = budget.explain_refusal(need, rest, f" (a guess: none of {state.rows:,} has ended)")
+            basis = f" (a guess: none of {state.rows:,} is done)"
+        reached = budget.explain_refusal(need, rest, basis)
         self.stopped = why + reached[len(strip_advice(reached)) :] if why and not is_reached else reached
 
     @abstractmethod

@@ -52,6 +52,8 @@ _UNANSWERED = f"""
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
         AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key) ORDER BY calls.id"""
 
+_WORST_CASES = "SELECT total(token_bound), total(cost_bound) FROM calls WHERE status != 'ok'"
+
 _REPLY = """
     SELECT data, digest FROM payloads WHERE id = (
         SELECT coalesce(
@@ -127,6 +129,11 @@ class LedgerView:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with database.translate_read_errors(self._place, self.folder):
             return read_spending(self._connection, role=role)[1]
+
+    def sum_worst_cases(self) -> Spending:
+        """The part of what was spent that calls without a reply may have cost, such as those in flight at a kill."""
+        tokens, cost = self._query(_WORST_CASES)[0]
+        return Spending(tokens=int(tokens), cost=cost)
 
     @contextmanager
     def open_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
