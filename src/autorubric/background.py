@@ -31,7 +31,7 @@ _running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
+    """Return the result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
 
     All calls in a process share one loop, so that connections stay open between them. The first Ctrl-C calls the
     listeners (see `on_interrupt`) and is raised when the coroutine has ended; without listeners, or when repeated,
@@ -99,7 +99,7 @@ def on_interrupt(heard: Callable[[], object]) -> Iterator[None]:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop: uvloop's if it is installed, which needs less CPU per call, else asyncio's.
+    """Return a new event loop: uvloop's if it is installed, which needs less CPU per call, else asyncio's.
 
     Example:
         >>> loop = new_event_loop()

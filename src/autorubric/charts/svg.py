@@ -32,16 +32,16 @@ class Frame:
     bottom: float
 
     def x(self, share: float) -> float:
-        """The place of a share of the width, in [0, 1]."""
+        """Return the place of a share of the width, in [0, 1]."""
         return self.left + (self.right - self.left) * share
 
     def y(self, share: float) -> float:
-        """The place of a share of the height, from the bottom."""
+        """Return the place of a share of the height, from the bottom."""
         return self.bottom - (self.bottom - self.top) * share
 
 
 def draw_document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
-    """An SVG document.
+    """Return an SVG document.
 
     Args:
         title: read out by screen readers, and written at the top.
@@ -79,7 +79,7 @@ def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "
 
 
 def draw_line(kind: str, start: tuple[float, float], end: tuple[float, float], colour: str, more: str = "") -> str:
-    """A line between two places; `kind` is its class, `more` further attributes.
+    """Return a line between two places; `kind` is its class, `more` further attributes.
 
     Example:
         >>> draw_line("grid", (8, 9), (8, 20), LINE)
@@ -90,7 +90,7 @@ def draw_line(kind: str, start: tuple[float, float], end: tuple[float, float], c
 
 
 def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
-    """The horizontal lines of a vertical axis, each with its number."""
+    """Return the horizontal lines of a vertical axis, each with its number."""
     lines = []
     for tick, words in zip(ticks, format_ticks(ticks), strict=True):
         y = frame.y((tick - low) / (high - low))
@@ -100,7 +100,7 @@ def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> 
 
 
 def format_ticks(ticks: Sequence[float]) -> list[str]:
-    """The ticks of an axis as text, all with the same number of decimals.
+    """Return the ticks of an axis as text, all with the same number of decimals.
 
     Example:
         >>> format_ticks([0.5, 0.52]), format_ticks([0.0, 5000.0])
@@ -143,7 +143,7 @@ _LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
 
 def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
-    """A bar chart as an SVG document.
+    """Return a bar chart as an SVG document.
 
     Args:
         title: what it shows.
@@ -184,7 +184,7 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
 
 
 def _choose_marks(bars: Sequence[tuple[str, float]], highest: float) -> list[float]:
-    """The numbers on the vertical axis: whole ones where the heights are."""
+    """Return the numbers on the vertical axis: whole ones where the heights are."""
     ticks = choose_ticks(0.0, highest, 4)
     return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
 
@@ -194,7 +194,7 @@ _SIDE, _ROW, _LONGEST = 24, 46, 24.5  # the last one in em
 
 
 def _fit_name(name: str) -> str:
-    """A name, cut to the width of a row, also where the font is as wide as DejaVu.
+    """Return a name, cut to the width of a row, also where the font is as wide as DejaVu.
 
     Example:
         >>> [len(_fit_name(letter * 60)) for letter in "inG潮"]
@@ -321,7 +321,7 @@ class Axes:
 
 
 def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
-    """A line chart as an SVG document.
+    """Return a line chart as an SVG document.
 
     Args:
         title: what it shows.
@@ -393,6 +393,6 @@ def _draw_legend(name: str, number: int) -> str:
 
 
 def _find_span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
-    """The range of values, with `room` on either side as a share of it."""
+    """Return the range of values, with `room` on either side as a share of it."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)

@@ -54,7 +54,7 @@ def _format_summary(run: LintRun) -> str:
 
 
 def _format_output(findings: Iterable[Finding], rules: Sequence[Rule], form: str) -> Iterator[str]:
-    """The output in pieces, each as soon as it is known."""
+    """Yield the output in pieces, each as soon as it is known."""
     if form == "sarif":
         from autorubric import __version__
         from autorubric.linting.sarif import to_sarif

@@ -171,7 +171,7 @@ class Judgment:
             raise ValueError("a judgment holds exactly one of verdict, option and failure")
 
     def leaves(self) -> tuple[Judgment, ...]:
-        """The judgments of all single judges inside, in order; the judgment itself if there are none."""
+        """Return the judgments of all single judges inside, in order; the judgment itself if there are none."""
         return tuple(leaf for vote in self.votes for leaf in vote.leaves()) if self.votes else (self,)
 
 

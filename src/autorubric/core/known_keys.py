@@ -64,7 +64,7 @@ class KeepingModel(PlainModel):
 
     @classmethod
     def _find_misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterable[str]:
-        """A message for each unknown key that cannot be the user's own."""
+        """Return a message for each unknown key that cannot be the user's own."""
         return ()
 
     def problems(self) -> Sequence[str]:
@@ -94,7 +94,7 @@ class KeepingModel(PlainModel):
 
 
 def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str, Any], list[InitErrorDetails]]:
-    """The data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
+    """Return the data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
     known = cls.known_keys
     kept = {key: value for key, value in data.items() if key in known}
     metadata = kept.get("metadata")
@@ -124,7 +124,7 @@ def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str,
 
 
 def _join_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: Any, handler: Any) -> ValidationError:
-    """The errors found so far, those of single fields, and those of fields in combination."""
+    """Return the errors found so far, those of single fields, and those of fields in combination."""
     try:
         besides = handler(data).problems()
     except ValidationError as error:
@@ -138,7 +138,7 @@ def _join_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: A
 def _find_further_problems(
     cls: type[KeepingModel], error: ValidationError, data: dict[str, Any], handler: Any
 ) -> Sequence[str]:
-    """The problems of the valid fields in combination."""
+    """Return the problems of the valid fields in combination."""
     broken = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]}
     broken |= {field for field, others in cls._depends.items() if not broken.isdisjoint(others)}
     sound = {key: value for key, value in data.items() if key not in broken}
@@ -174,7 +174,7 @@ _DEEP = 2
 
 
 def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
-    """The errors of a model as lines `field: what is wrong`, the value included.
+    """Return the errors of a model as lines `field: what is wrong`, the value included.
 
     Args:
         error: of the model.
@@ -194,7 +194,7 @@ def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
 
 
 def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
-    """What is wrong, with the value unless the message is a validator's own."""
+    """Return what is wrong, with the value unless the message is a validator's own."""
     message = describe_expectation(detail, shape)
     if detail["type"] == "missing":
         return message + _list_keys(detail["input"])
@@ -202,7 +202,7 @@ def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
 
 
 def _list_keys(data: Mapping[str, Any]) -> str:
-    """The keys of a model's data before unknown ones were moved to its metadata."""
+    """Return the keys of a model's data before unknown ones were moved to its metadata."""
     metadata = data.get("metadata")
     names = [key for key in (*data, *(metadata if isinstance(metadata, dict) else ())) if key != "metadata"]
     return f"; the keys are {', '.join(map(repr, names)):.200}" if names else ""

@@ -125,11 +125,11 @@ class CriterionReport(_Judged, Criterion):
         return self.reason
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-        """The verdict and the option that count, of which at most one is set."""
+        """Return the verdict and the option that count, of which at most one is set."""
         return self.verdict, self.multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
-        """The criterion as a row of a table; `number` names it where it has no name."""
+        """Return the criterion as a row of a table; `number` names it where it has no name."""
         found = {"verdict": self.word, "value": self.score_value, "reason": self.reason, "error": self.error}
         return build_judged_row(self, number, **found)
 
@@ -238,11 +238,11 @@ class EnsembleCriterionReport(_Judged, BriefModel):
         return self
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-        """The verdict and the option that count, of which at most one is set."""
+        """Return the verdict and the option that count, of which at most one is set."""
         return self.final_verdict, self.final_multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
-        """The criterion as a row of a table; `number` names it where it has no name."""
+        """Return the criterion as a row of a table; `number` names it where it has no name."""
         return build_judged_row(
             self.criterion,
             number,
@@ -288,7 +288,7 @@ _MOST_NAMED = 6
 
 
 def format_criteria(words: Sequence[str | None]) -> str:
-    """How many criteria there are, and how many of each verdict; None is a failed judgment.
+    """Return how many criteria there are, and how many of each verdict; None is a failed judgment.
 
     Example:
         >>> format_criteria(["MET", None, "MET"])
@@ -303,7 +303,7 @@ def format_criteria(words: Sequence[str | None]) -> str:
 
 
 def format_votes(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
-    """Each judge with its verdict; None if no judge was asked.
+    """Return each judge with its verdict; None if no judge was asked.
 
     Example:
         >>> format_votes([JudgeVote(judge_id="a", verdict="MET", reason=None)])
@@ -317,7 +317,7 @@ def format_votes(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | Non
 
 
 def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[str, Any]:
-    """The row of a criterion: its definition, then its verdict."""
+    """Return the row of a criterion: its definition, then its verdict."""
     return {
         "criterion": criterion.name or f"C{number}",
         "requirement": criterion.requirement,
@@ -327,7 +327,7 @@ def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[st
 
 
 def find_worst(criterion: Criterion) -> float:
-    """The value that costs most, for abstentions under the FAIL strategy.
+    """Return the value that costs most, for abstentions under the FAIL strategy.
 
     Example:
         >>> find_worst(Criterion(weight=-4, requirement="Invents a source"))
@@ -347,7 +347,7 @@ def score_reports(
     config: CannotAssessConfig,
     normalize: bool = True,
 ) -> float | None:
-    """The score of judged criteria, or None if one failed or nothing is left to score.
+    """Return the score of judged criteria, or None if one failed or nothing is left to score.
 
     To score the judged reports only, leave failures out: `[r for r in reports if not r.is_error]`.
 

@@ -25,7 +25,7 @@ class Grader(Protocol):
 
 
 def can_take_guidelines(function: Any) -> bool:
-    """Whether a grader's `grade` or `judge` can be called with `guidelines=`.
+    """Return whether a grader's `grade` or `judge` can be called with `guidelines=`.
 
     Example:
         >>> can_take_guidelines(lambda text, **more: 1.0), can_take_guidelines(lambda text, guidelines, /: 1.0)
@@ -134,7 +134,7 @@ class Rubric(Displayed):
 
     @staticmethod
     def validate_and_create_criteria(data: list[Any] | dict[str, Any]) -> list[Criterion]:
-        """The criteria of a rubric in any of its shapes; subclasses may override it.
+        """Return the criteria of a rubric in any of its shapes; subclasses may override it.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.
@@ -147,7 +147,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_dict(cls, data: list[Any] | dict[str, Any]) -> Self:
-        """The rubric of a list of criteria or sections, or of a mapping that contains one.
+        """Return the rubric of a list of criteria or sections, or of a mapping that contains one.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.
@@ -165,7 +165,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_json(cls, json_string: str) -> Self:
-        """The rubric of a JSON text.
+        """Return the rubric of a JSON text.
 
         Raises:
             ValueError: it is not strict JSON, or a criterion is wrong.
@@ -180,7 +180,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_yaml(cls, yaml_string: str) -> Self:
-        """The rubric of a YAML text.
+        """Return the rubric of a YAML text.
 
         Raises:
             ValueError: it is not valid YAML, or a criterion is wrong.
@@ -218,7 +218,7 @@ class Rubric(Displayed):
             return (cls.from_json if extension == ".json" else cls.from_yaml)(text)
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
-        """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.
+        """Return the rubric as JSON values: a list, or a mapping if there are guidelines or metadata.
 
         Example:
             >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_dict()
@@ -234,7 +234,7 @@ class Rubric(Displayed):
         return record
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The rubric as JSON text.
+        """Return the rubric as JSON text.
 
         Args:
             indent: spaces for each level; None for one line.
@@ -251,7 +251,7 @@ class Rubric(Displayed):
         return dump_json(self.to_dict(), indent)
 
     def to_yaml(self) -> str:
-        """The rubric as YAML text.
+        """Return the rubric as YAML text.
 
         Raises:
             ValueError: metadata has a value that YAML cannot represent.
@@ -292,7 +292,7 @@ class Rubric(Displayed):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The report of `grader` on a submission.
+        """Return the report of `grader` on a submission.
 
         Args:
             to_grade: the submission.
@@ -326,7 +326,7 @@ class Rubric(Displayed):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The synchronous version of `grade`; also works inside a running event loop (a notebook).
+        """Return the synchronous version of `grade`; also works inside a running event loop (a notebook).
 
         Example:
             >>> class Lenient:
@@ -346,7 +346,7 @@ class Rubric(Displayed):
         cannot_assess_strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP,
         partial_credit: float = 0.5,
     ) -> float | None:
-        """The score of one verdict per criterion, or None if nothing is left to score.
+        """Return the score of one verdict per criterion, or None if nothing is left to score.
 
         Args:
             verdicts: MET, UNMET or CANNOT_ASSESS for a binary criterion, the option's label for another.

@@ -180,7 +180,7 @@ _REACH = 200  # characters: what comes later is detail, not what the criterion i
 
 
 def read_meaning(text: str) -> WordedMeaning:
-    """What meeting a criterion means, by its words alone.
+    """Return what meeting a criterion means, by its words alone.
 
     Quotes, asides in brackets and reasons don't count.
 
@@ -212,7 +212,7 @@ def _read_bare_meaning(bare: str) -> WordedMeaning:
 
 
 def find_conflict(text: str, weight: float) -> str:
-    """The words that contradict the sign of the weight; empty if none do.
+    """Return the words that contradict the sign of the weight; empty if none do.
 
     Example:
         >>> find_conflict("Omits warning signs.", 8), find_conflict("Omits warning signs.", -8)
@@ -222,7 +222,7 @@ def find_conflict(text: str, weight: float) -> str:
 
 
 def find_contradiction(bare: str, weight: float) -> str:
-    """The same, for a text from `read_assertion`."""
+    """Return the same, for a text from `read_assertion`."""
     found = _read_bare_meaning(bare)
     opposite = found.meaning == "good" if weight < 0 else found.meaning == "fault" and weight > 0
     return found.words if opposite else ""

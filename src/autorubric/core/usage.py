@@ -57,7 +57,7 @@ class UnknownCost(float):
     """
 
     def __new__(cls) -> UnknownCost:
-        """The only value."""
+        """Return the only value."""
         return super().__new__(cls, "nan")
 
     def __format__(self, spec: str) -> str:
@@ -89,7 +89,7 @@ class _Spent(Protocol):
 
 
 def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:
-    """The sum of the usages that are known, or None if none is.
+    """Return the sum of the usages that are known, or None if none is.
 
     Example:
         >>> aggregate_token_usage([TokenUsage(1, 2, 3), None]).total_tokens
@@ -100,7 +100,7 @@ def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | N
 
 
 def aggregate_completion_cost(costs: Iterable[float | None]) -> float | None:
-    """The sum of the costs that are known, in dollars, or None if none is; a cost of 0 is known.
+    """Return the sum of the costs that are known, in dollars, or None if none is; a cost of 0 is known.
 
     Example:
         >>> aggregate_completion_cost([0.0, None]), aggregate_completion_cost([None])

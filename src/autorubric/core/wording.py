@@ -84,7 +84,7 @@ def _split_alternatives(pattern: str) -> list[str]:
 
 
 def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[str]:
-    r"""A pattern that is compiled at its first use: a long one takes up to 50 ms.
+    r"""Return a pattern that is compiled at its first use: a long one takes up to 50 ms.
 
     It has the methods of a pattern, but the functions of `re` do not accept it.
 
@@ -115,7 +115,7 @@ _REASON = re.compile(r"[(（]\s*(?:justification|rationale|reason(?:ing)?|note|�
 
 
 def strip_quotes(text: str) -> str:
-    """A text without what it quotes: quoted words are mentioned, not used.
+    """Return a text without what it quotes: quoted words are mentioned, not used.
 
     Example:
         >>> strip_quotes('Names the drug "A".')
@@ -125,7 +125,7 @@ def strip_quotes(text: str) -> str:
 
 
 def strip_asides(text: str) -> str:
-    """A text without the reasons given for it and asides in brackets.
+    """Return a text without the reasons given for it and asides in brackets.
 
     Example:
         >>> strip_asides("names 4 g (a day). (justification: safety.)").split()
@@ -135,7 +135,7 @@ def strip_asides(text: str) -> str:
 
 
 def read_assertion(text: str) -> str:
-    """A text in lower case without quotes, the reasons given for it, and asides in brackets.
+    """Return a text in lower case without quotes, the reasons given for it, and asides in brackets.
 
     Example:
         >>> read_assertion('Names the drug "A" (generic name). (Justification: safety.)').split()
@@ -145,7 +145,7 @@ def read_assertion(text: str) -> str:
 
 
 def match_any(listing: str) -> str:
-    """A pattern that matches any entry of a list; entries are separated by commas and line ends.
+    """Return a pattern that matches any entry of a list; entries are separated by commas and line ends.
 
     Example:
         >>> match_any("errors?, typos?")
@@ -162,7 +162,7 @@ _NEGATION = re.compile(
 
 
 def count_negations(text: str) -> int:
-    """How many words of a text negate: an even number of them may cancel out.
+    """Return how many words of a text negate: an even number of them may cancel out.
 
     Example:
         >>> [count_negations(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
@@ -198,7 +198,7 @@ _KEPT = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 def find_numbers(text: str) -> frozenset[str]:
-    """The numbers of a text in digits: number words up to twenty and Chinese numerals before a unit included.
+    """Return the numbers of a text in digits: number words up to twenty and Chinese numerals before a unit included.
 
     "One" counts as an article, not as a number.
 
@@ -214,7 +214,7 @@ def find_numbers(text: str) -> frozenset[str]:
 
 
 def parse_number(text: str) -> int:
-    """The value of digits, an English number word up to twenty, an article or a Chinese numeral.
+    """Return the value of digits, an English number word up to twenty, an article or a Chinese numeral.
 
     Example:
         >>> [parse_number(text) for text in ("1,200", "Three", "an", "两百五十", "十二")]
@@ -229,7 +229,7 @@ def parse_number(text: str) -> int:
 
 
 def narrow(text: str) -> str:
-    """A text with its characters in their plain form, except superscripts and the like: 10² is not 102.
+    """Return a text with its characters in their plain form, except superscripts and the like: 10² is not 102.
 
     Example:
         >>> narrow("２０ mg/m²")
@@ -245,7 +245,7 @@ def _narrow_char(char: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """A text as a reader compares it: without case, accents and width; Turkish ı is i.
+    """Return a text as a reader compares it: without case, accents and width; Turkish ı is i.
 
     Example:
         >>> fold_text("ÉTÉ, ＡＢＣ, İZMİR, Straße"), fold_text("がる")
@@ -256,7 +256,7 @@ def fold_text(text: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def fold_letter(char: str) -> str:
-    """One character of a folded text; empty for an accent, and several for `ß` and the like."""
+    """Return one character of a folded text; empty for an accent, and several for `ß` and the like."""
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _narrow_char(char).casefold()))
     return unicodedata.normalize("NFC", bare).replace("ı", "i")
 

@@ -52,7 +52,7 @@ class GroundTruthReader:
         ]
 
     def read(self, values: Sequence[Any] | Mapping[str, Any], problems: list[str]) -> GroundTruth | None:
-        """The verdicts of one item, or None after adding to `problems` what is wrong with them.
+        """Return the verdicts of one item, or None after adding to `problems` what is wrong with them.
 
         Args:
             values: a verdict for each criterion, in order or by the criterion's name.
@@ -126,7 +126,7 @@ class GroundTruthReader:
 
 
 def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The index of the criterion with this name or requirement; case and accents matter only if several match.
+    """Return the index of the criterion with this name or requirement; case and accents matter only if several match.
 
     Raises:
         InputError: no criterion or several match.
@@ -154,7 +154,7 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
 
 
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
-    """The label that a word of a table stands for, or None.
+    """Return the label that a word of a table stands for, or None.
 
     Words such as yes, true, 1 and accept mean that a binary criterion is met, and so does pass, unless the criterion
     is a pitfall; a number means the option whose label is that number, or else the option with that many points,
@@ -220,7 +220,7 @@ def choose_majority(criterion: Criterion | None, labels: Sequence[str]) -> str |
 
 
 def parse_number(word: str) -> float | None:
-    """The number that a word spells, or None."""
+    """Return the number that a word spells, or None."""
     try:
         return float(word)
     except ValueError:
@@ -228,7 +228,7 @@ def parse_number(word: str) -> float | None:
 
 
 def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
-    """The columns with nearly the name of a criterion that has no column, each with that name.
+    """Return the columns with nearly the name of a criterion that has no column, each with that name.
 
     Example:
         >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
@@ -259,7 +259,7 @@ def _check_verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
 
 
 def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
-    """The cells of verdicts on the first criteria of a rubric.
+    """Return the cells of verdicts on the first criteria of a rubric.
 
     Raises:
         InputError: a verdict is not valid for its criterion, or there are more verdicts than criteria.

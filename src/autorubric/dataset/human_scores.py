@@ -17,7 +17,7 @@ from autorubric.rows.record import is_blank
 
 
 def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
-    """The score of each item in its metadata; NaN where it has none.
+    """Return the score of each item in its metadata; NaN where it has none.
 
     Args:
         dataset: the items.
@@ -100,7 +100,7 @@ def _find_unclear_score(values: Sequence[Any], key: str) -> list[str]:
 
 
 def _parse_score(value: Any, key: str) -> float:
-    """The number that a value is or spells; NaN for a blank one."""
+    """Return the number that a value is or spells; NaN for a blank one."""
     score = math.nan if is_blank(value) else as_weight(value)
     if score is None:
         raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")

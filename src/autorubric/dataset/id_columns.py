@@ -16,7 +16,7 @@ _OF_QUERIES = frozenset(("query_id", "prompt_id", "question_id"))
 
 
 def release_query_ids(records: Iterable[Record], reader: RowReader) -> list[Record]:
-    """The records of items; ids that several share become metadata if their column names the query.
+    """Return the records of items; ids that several share become metadata if their column names the query.
 
     Args:
         records: the records.
@@ -48,7 +48,7 @@ def _move_id(record: Record, column: str) -> Record:
 
 
 def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A sentence on each item, given with its place, that has the id of an earlier one.
+    """Yield a sentence on each item, given with its place, that has the id of an earlier one.
 
     Example:
         >>> rows = [("a.csv:2", DataItem("So.", "", id="ann")), ("a.csv:5", DataItem("No.", "", id="ann"))]
@@ -63,7 +63,7 @@ def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
 
 
 def note_id_columns(where: str, items: Sequence[DataItem]) -> Iterator[str]:
-    """A note on the columns with distinct short values if no item has an id: those called ids, else all.
+    """Yield a note on the columns with distinct short values if no item has an id: those called ids, else all.
 
     Example:
         >>> rows = [DataItem("So.", "", metadata={"Student-ID": name, "lang": "en"}) for name in ("ann", "bob")]

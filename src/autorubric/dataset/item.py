@@ -130,7 +130,7 @@ _BESIDES = ("description", "ground_truth_reasons", "metadata")
 def build_item_reader(
     where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
 ) -> RowReader:
-    """A reader of rows that are items.
+    """Return a reader of rows that are items.
 
     Example:
         >>> build_item_reader("a.csv", None, None).roles[0]
@@ -184,7 +184,7 @@ def read_item_records(
 def split_preferences(
     records: Iterable[Record], columns: Mapping[str, str], where: str, notes: list[str]
 ) -> Iterator[Record]:
-    """The rows; one with a chosen and a rejected submission becomes two.
+    """Yield the rows; one with a chosen and a rejected submission becomes two.
 
     They have 1 and 0 in `preferred`, and the same number in `preference_pair`.
 
@@ -220,7 +220,7 @@ def split_preferences(
 
 
 def _list_given(role: str, fields: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
-    """The columns of a role that have a value."""
+    """Return the columns of a role that have a value."""
     named = (name for name in fields if name == columns.get(role) or fold_column(name) in NAMES[role].names)
     return [name for name in named if not is_blank(fields[name])]
 
@@ -234,7 +234,7 @@ def _find_sides(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
-    """A chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
+    """Return a chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
     value = from_cell(cell)
     last = read_message(value[-1] if isinstance(value, list) and value else value)
     if not isinstance(last, Mapping) or "role" not in last:
@@ -245,7 +245,7 @@ def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
 
 
 def split_last_turn(reader: RowReader, record: Record) -> Record:
-    """The row; if it has no submission, the last answer of its conversation becomes it.
+    """Return the row; if it has no submission, the last answer of its conversation becomes it.
 
     Example:
         >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
@@ -272,7 +272,7 @@ def split_last_turn(reader: RowReader, record: Record) -> Record:
 
 
 def _fill_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a null submission becomes a blank one, and the first of either kind is noted."""
+    """Return the row; a null submission becomes a blank one, and the first of either kind is noted."""
     column = record.columns.get("submission", "")
     value = record.fields[column] if column else None
     if not column or not (is_missing(value) or (isinstance(value, str) and not value.strip())):
@@ -284,7 +284,7 @@ def _fill_submission(reader: RowReader, record: Record) -> Record:
 
 
 def _has_own_names(record: Record) -> bool:
-    """Whether a row has the keys of our own datasets, so that nothing has to be moved."""
+    """Return whether a row has the keys of our own datasets, so that nothing has to be moved."""
     is_text = isinstance(record.fields.get("prompt", ""), str)
     return is_text and all(column == _KEYS.get(role, role) for role, column in record.columns.items())
 
@@ -319,14 +319,14 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
 
 
 def _keep_messages(record: Record, metadata: Any) -> Any:
-    """The metadata of an item, with the messages that its prompt shows as one text; trainers need them."""
+    """Return the metadata of an item, with the messages that its prompt shows as one text; trainers need them."""
     if not isinstance(record.query, list) or not isinstance(metadata, dict):
         return metadata
     return {**metadata, record.columns["query"]: to_plain(record.read_value("query"))}
 
 
 def _read_truth(record: Record, labels: Any) -> Any:
-    """The labels of a row; a single word such as yes is the label of the only criterion."""
+    """Return the labels of a row; a single word such as yes is the label of the only criterion."""
     if not isinstance(labels, str | bool | int | float):
         return labels
     if match_label(_BINARY, str(labels)) is not None:
@@ -385,7 +385,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
 
 
 def collect_rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
-    """Each note on unread parts of items' rubrics, once, with the place of the first such item.
+    """Return each note on unread parts of items' rubrics, once, with the place of the first such item.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])

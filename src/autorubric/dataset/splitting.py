@@ -23,7 +23,7 @@ _EVERY_ITEM = object()
 
 
 def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
-    """The indices of exactly `size` items in which every label has its share as closely as counts allow.
+    """Return the indices of exactly `size` items in which every label has its share as closely as counts allow.
 
     A label of two or more items is both among the chosen and among the others if there is room.
 
@@ -99,7 +99,7 @@ class _SwapSearch:
         self.looks = _MOST_LOOKS
 
     def improve(self, chosen: list[int], rng: random.Random) -> tuple[list[int], int, bool]:
-        """The items after the swaps, their cost, and whether a side lacks a label."""
+        """Return the items after the swaps, their cost, and whether a side lacks a label."""
         import numpy as np
 
         number = len(self.items)
@@ -132,7 +132,7 @@ class _SwapSearch:
 def split_indices(
     dataset: RubricDataset, n_train: int, *, stratify: bool, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """The indices of the `n_train` items of one side and of the rest, both in random order.
+    """Return the indices of the `n_train` items of one side and of the rest, both in random order.
 
     Raises:
         InputError: `n_train` is out of range, or items lack the ground truth to stratify by.
@@ -156,7 +156,7 @@ def split_indices(
 
 
 def _list_strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
-    """A label for each criterion: its name (or position) and the verdict, case-folded and stripped."""
+    """Return a label for each criterion: its name (or position) and the verdict, case-folded and stripped."""
     truth = dataset.items[index].ground_truth
     if truth is None:
         raise InputError(

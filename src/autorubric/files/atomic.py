@@ -148,7 +148,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def _open_target(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
-    """The open file; messages name `path`."""
+    """Return the open file; messages name `path`."""
     try:
         descriptor = open_descriptor(actual, flags, 0o666)
     except OSError as error:

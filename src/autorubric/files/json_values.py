@@ -16,7 +16,7 @@ _MISSING = frozenset(("None", "nan", "NaN", "-NaN", "sNaN", "NaT", "<NA>"))
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is null, a NaN of any kind of number, or NA or NaT as pandas writes them.
+    """Return whether a value is null, a NaN of any kind of number, or NA or NaT as pandas writes them.
 
     Example:
         >>> is_missing(None), is_missing(float("nan")), is_missing(Decimal("NaN")), is_missing("nan")
@@ -30,7 +30,7 @@ def is_missing(value: Any) -> bool:
 
 
 def to_json_value(value: Any, *, nulls: bool = True) -> Any:
-    """A value as JSON values; types without a JSON form are left unchanged.
+    """Return a value as JSON values; types without a JSON form are left unchanged.
 
     Dates, times and durations become ISO 8601 (durations in seconds), bytes UTF-8 text, UUIDs strings, decimals
     numbers, and missing values null.
@@ -90,7 +90,7 @@ _DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number in the range of finite floats.
+    """Return whether a value is a number in the range of finite floats.
 
     JSON has no largest integer, and `float` and `math.isfinite` raise an error for those beyond the range.
 
@@ -102,7 +102,7 @@ def is_finite(value: object) -> TypeGuard[int | float]:
 
 
 def as_number(value: object) -> float | None:
-    """A finite number, given as a number or as plain decimal text; None for anything else.
+    """Return a finite number, given as a number or as plain decimal text; None for anything else.
 
     Example:
         >>> as_number(2), as_number(" -2.5 "), as_number("1e3")

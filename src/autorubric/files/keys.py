@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def find_nearest_key(key: str, known: Collection[str]) -> str | None:
-    """The known key that `key` is a misspelling of, or None.
+    """Return the known key that `key` is a misspelling of, or None.
 
     Case and separators are ignored. From three letters on a key may have one typo, from seven on two: a letter
     added, omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
@@ -27,7 +27,7 @@ _MANY = 12
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """A suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
+    """Return a suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
 
     Example:
         >>> suggest_name("majorty", ["majority", "any"]), suggest_name("most", ["majority", "any"])
@@ -41,7 +41,7 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def describe_unknown_key(key: str, known: Collection[str], where: str) -> str:
-    """The sentence for a key that is not known, naming the nearest one or all of them.
+    """Return the sentence for a key that is not known, naming the nearest one or all of them.
 
     Example:
         >>> describe_unknown_key("wieght", ["weight"], "criterion 2 of rubric.yaml")
@@ -73,7 +73,7 @@ def _find_nearest(key: str, known: tuple[str, ...]) -> str | None:
 
 
 def count_slips(one: str, other: str) -> int:
-    """The optimal string alignment distance: letters to add, leave out, replace, or swap with their neighbour.
+    """Return the optimal string alignment distance: letters to add, leave out, replace, or swap with their neighbour.
 
     `rapidfuzz` has it, but is not part of a base install, where error messages need it.
 

@@ -31,7 +31,7 @@ _copying = threading.Lock()
 
 
 def find_address(path: str | Path) -> str | None:
-    """The address in a path, or None for a local path. `pathlib` keeps one slash of `s3://`.
+    """Return the address in a path, or None for a local path. `pathlib` keeps one slash of `s3://`.
 
     Example:
         >>> find_address(Path("s3://bucket/rows.csv")), find_address("rows.csv"), find_address("C:/rows.csv")
@@ -106,7 +106,7 @@ def redact_credentials(text: str) -> str:
 
 
 def is_remote_folder(address: str) -> bool:
-    """Whether objects have names that start with the address and a slash.
+    """Return whether objects have names that start with the address and a slash.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -116,7 +116,7 @@ def is_remote_folder(address: str) -> bool:
 
 
 def is_remote_file(address: str) -> bool:
-    """Whether there is an object with this address.
+    """Return whether there is an object with this address.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -126,7 +126,7 @@ def is_remote_file(address: str) -> bool:
 
 
 def list_objects(address: str) -> list[str]:
-    """The addresses of all objects whose names start with the address and a slash, sorted.
+    """Return the addresses of all objects whose names start with the address and a slash, sorted.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -136,7 +136,7 @@ def list_objects(address: str) -> list[str]:
 
 
 def download(address: str, *, what: str = "File") -> IO[bytes]:
-    """A temporary file with the bytes of an object; copied again only if the object has changed.
+    """Return a temporary file with the bytes of an object; copied again only if the object has changed.
 
     Raises:
         MissingFileError: the object or bucket does not exist.
@@ -168,7 +168,7 @@ def check_writable(address: str) -> None:
 
 
 def read_version(address: str) -> str | None:
-    """A string that changes when the object does; None if there is no object.
+    """Return a string that changes when the object does; None if there is no object.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -199,7 +199,7 @@ def put(path: Path, address: str) -> None:
 
 
 def cache_copy(key: tuple[object, ...], copy: Callable[[], IO[bytes]]) -> IO[bytes]:
-    """The temporary file of a key, made by `copy` on first use; it stays open until the process ends."""
+    """Return the temporary file of a key, made by `copy` on first use; it stays open until the process ends."""
     with _copying:
         if key not in _copies:
             _copies[key] = copy()
@@ -264,6 +264,6 @@ def _storage_errors(address: str, verb: str, what: str = "File") -> Iterator[Non
 
 
 def _format_error(error: BaseException) -> str:
-    """The message of an error on one line, without credentials."""
+    """Return the message of an error on one line, without credentials."""
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return redact_credentials(" ".join(str(words).split()))

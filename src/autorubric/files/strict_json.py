@@ -43,7 +43,7 @@ _quick_decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
 def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
-    """The value that starts at an index of a JSON text, and where it ends, if it is certainly strict JSON.
+    """Return the value that starts at an index of a JSON text, and where it ends, if it is certainly strict JSON.
 
     The value is encoded again. Fewer colons then mean a repeated key (unless a string has an escaped one), the
     encoder refuses lone surrogates, and it writes numbers beyond all floats as words. The caller checks the nesting.
@@ -79,7 +79,7 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def _decode_with_care(text: str) -> tuple[Any, bool]:
-    """The value of a JSON text, and whether it violates the standard.
+    """Return the value of a JSON text, and whether it violates the standard.
 
     All repeated keys are marked, and every number is kept.
     """
@@ -108,7 +108,7 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
 
 
 def parse_json(text: str, where: str = "JSON") -> Any:
-    r"""The value of a JSON text.
+    r"""Return the value of a JSON text.
 
     NaN and Infinity (also by overflow, `1e999`), repeated keys and lone surrogates are refused; all are reported.
 
@@ -152,7 +152,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and mappings nest deeper than `DEEPEST` levels.
+    """Return whether lists and mappings nest deeper than `DEEPEST` levels.
 
     Example:
         >>> is_too_deep([[{"a": 1}]])
@@ -173,7 +173,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_parse_error(error: ValueError | RecursionError) -> str:
-    """A parser's error, worded for the author of the text.
+    """Return a parser's error, worded for the author of the text.
 
     Example:
         >>> try:
@@ -239,7 +239,7 @@ def dump_json(value: Any, indent: int | None = None) -> str:
 
 
 def _dump_indented(value: Any, newline: str, step: str) -> str:
-    """The same as `json.dumps` with an indent, which is not implemented in C, but several times faster."""
+    """Return the same as `json.dumps` with an indent, which is not implemented in C, but several times faster."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
@@ -259,7 +259,7 @@ def _dump_indented(value: Any, newline: str, step: str) -> str:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    r"""Whether JSON text contains half of a surrogate pair, escaped or bare.
+    r"""Return whether JSON text contains half of a surrogate pair, escaped or bare.
 
     Example:
         >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
@@ -274,7 +274,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def _find_unserializable(value: Any, path: str) -> Iterator[str]:
-    """A sentence for each place in a value whose type has no JSON equivalent."""
+    """Yield a sentence for each place in a value whose type has no JSON equivalent."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield from _find_unserializable(member, f"{path}.{key}" if path else str(key))
@@ -287,7 +287,7 @@ def _find_unserializable(value: Any, path: str) -> Iterator[str]:
 
 
 def find_json_problems(value: Any, path: str = "") -> Iterator[str]:
-    r"""A sentence for each place in a value that strict JSON cannot represent.
+    r"""Yield a sentence for each place in a value that strict JSON cannot represent.
 
     Example:
         >>> list(find_json_problems({"items": [1.0, float("inf")]}))
@@ -335,7 +335,7 @@ SLOW_MARK = b" "
 
 
 def encode_json(value: Any) -> bytes:
-    """The compact JSON of a value in UTF-8.
+    """Return the compact JSON of a value in UTF-8.
 
     NaN and infinity become null. Lone surrogates, which the quick encoder refuses, are written as three bytes each
     (`surrogatepass`). Raises `TypeError` if a value has no JSON form.
@@ -352,7 +352,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(data: bytes, *, share_texts: bool = True) -> Any:
-    """The value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
+    """Return the value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
 
     `share_texts` makes equal short texts one object: a third slower, but values that are kept take less memory.
 

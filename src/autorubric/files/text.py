@@ -35,7 +35,7 @@ _KINDS = (
 
 
 def read_text(path: str | Path, *, what: str = "File") -> str:
-    r"""The text of a UTF-8 file, with line ends as `\n` and without a byte order mark.
+    r"""Return the text of a UTF-8 file, with line ends as `\n` and without a byte order mark.
 
     Args:
         path: the file.
@@ -179,7 +179,7 @@ class SharedCopy(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position of this reader."""
+        """Return the position of this reader."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -204,7 +204,7 @@ _EXTENSIONS = (".json", ".yaml", ".yml", ".toml")
 
 
 def read_document(path: str | Path, *, what: str = "File") -> Any:
-    r"""The value in a `.json`, `.yaml`, `.yml` or `.toml` file.
+    r"""Return the value in a `.json`, `.yaml`, `.yml` or `.toml` file.
 
     Args:
         path: the file; its extension (of any case) says how to read it.
@@ -236,7 +236,7 @@ def read_document(path: str | Path, *, what: str = "File") -> Any:
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The table of a TOML text.
+    """Return the table of a TOML text.
 
     Raises:
         InputError: it is not TOML, or holds a value that JSON does not have.
@@ -264,7 +264,7 @@ LONGEST_ROW = 16 * 2**20
 
 
 def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
+    r"""Yield the objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
 
     All bad rows are reported together after the last row. Only one line is in memory.
 
@@ -292,7 +292,7 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
+    r"""Yield the objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
 
     Args:
         file: the file, read from its current position.
@@ -328,7 +328,7 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
 
 
 def iter_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
+    """Yield the lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
 
     Raises:
         InputError: what is cut off is more than `LARGEST_FILE`: a small compressed file may hold a line without end.

@@ -21,7 +21,7 @@ _FIRST_ROUNDED, _LONG = 10**15, "number of more than 15 digits, of which Excel k
 
 
 def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of the only sheet with data, with their numbers on the sheet, as the texts that a CSV file has.
+    """Yield the rows of the only sheet with data, with their numbers on the sheet, as the texts that a CSV file has.
 
     Blank rows are skipped, and every row has as many cells as the header. A formula counts as its stored value.
     Rows with whole numbers of more than 15 digits, which Excel rounds, are problems.
@@ -75,7 +75,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _read_sheets(file: BinaryIO, name: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The cells of each sheet with data, by the title of the sheet; at most `LARGEST_FILE` is unpacked."""
+    """Return the cells of each sheet with data, by the title of the sheet; at most `LARGEST_FILE` is unpacked."""
     import openpyxl
 
     with zipfile.ZipFile(file) as archive:
@@ -146,13 +146,13 @@ class _Cells:
 
 
 def _is_rounded(cell: Any) -> bool:
-    """Whether a cell has a whole number that a program may have rounded, such as an id of 19 digits."""
+    """Return whether a cell has a whole number that a program may have rounded, such as an id of 19 digits."""
     value = cell.value
     return isinstance(value, int | float) and abs(value) >= _FIRST_ROUNDED and value % 1 == 0
 
 
 def _write_cell(cell: Any) -> str:
-    """The text of a cell: 1.0 is 1, dates are ISO 8601."""
+    """Return the text of a cell: 1.0 is 1, dates are ISO 8601."""
     value = cell.value
     if value is None:
         return ""

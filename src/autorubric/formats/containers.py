@@ -19,7 +19,7 @@ from autorubric.rows import RowFile, inspect_file, name_input
 
 
 def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    r"""The rows of a file with their places.
+    r"""Return the rows of a file with their places.
 
     Lines of JSON Lines and CSV and batches of Parquet and Arrow are read one at a time; a document is read whole.
 
@@ -124,7 +124,7 @@ def _iter_objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Itera
 
 
 def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows; errors in the head of their dataset are prefixed with its place."""
+    """Yield the rows; errors in the head of their dataset are prefixed with its place."""
     with problems_at(f"{place}: "):
         yield from rows
 
@@ -148,7 +148,7 @@ _STEM = "rurbichub_v1"  # spelt as published
 
 
 def name_release_file(domain: str) -> str:
-    """The name of a domain's file in the folder, spelt as published.
+    """Return the name of a domain's file in the folder, spelt as published.
 
     A name that is too long is cut and gets a digest, which distinguishes names with the same start.
 

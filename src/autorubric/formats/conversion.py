@@ -135,7 +135,7 @@ def convert(
 
 
 def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[str, Record]]:
-    """The records of a file in any of the formats, one at a time, with their places.
+    """Return the records of a file in any of the formats, one at a time, with their places.
 
     Invalid rows are skipped and reported together after the last row.
 
@@ -185,7 +185,7 @@ def write_records(
 def _iter_audited(
     source: str | Path, options: Options, polarity: Polarity, done: Conversion
 ) -> Iterator[tuple[str, Record]]:
-    """The records of the source, audited, and with the polarity converted."""
+    """Yield the records of the source, audited, and with the polarity converted."""
     for other in options.against:
         for place, record in _iter_records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
@@ -223,7 +223,7 @@ _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
-    """The record of each row, parts of one record separately; if no format is given, the first row decides."""
+    """Yield the record of each row, parts of one record separately; if no format is given, the first row decides."""
     form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
@@ -267,7 +267,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
 
 
 def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
-    """The format of a row: a named one, or `USUAL` if none matches completely."""
+    """Return the format of a row: a named one, or `USUAL` if none matches completely."""
     try:
         form = format_registry.detect(row)
         if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
@@ -281,7 +281,7 @@ def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
 
 
 def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
-    """Whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
+    """Return whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:

@@ -53,7 +53,7 @@ class PolarityAudit:
 
 
 def parse_polarity(name: str) -> Polarity:
-    """The polarity of this name.
+    """Return the polarity of this name.
 
     Raises:
         InputError: the name is unknown.
@@ -70,7 +70,7 @@ def parse_polarity(name: str) -> Polarity:
 
 
 def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
-    """The record, converted to our convention if the user stated that the file has another.
+    """Return the record, converted to our convention if the user stated that the file has another.
 
     With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size, because
     meeting it was good in the file. Other polarities change nothing.
@@ -107,7 +107,7 @@ _WORDS = _WordCharacters()
 
 
 def hash_question(record: Record) -> bytes:
-    """A digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
+    """Return a digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
 
     Example:
         >>> from autorubric.core.criterion import Criterion

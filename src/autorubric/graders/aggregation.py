@@ -80,7 +80,7 @@ class Rules:
             raise ConfigError(problems)
 
     def choose(self, criterion: Criterion) -> str:
-        """The name of the rule for a criterion."""
+        """Return the name of the rule for a criterion."""
         if criterion.aggregation is not None:
             return criterion.aggregation
         if criterion.options is None:
@@ -119,7 +119,7 @@ def _choose_heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVer
 def _summarize_values(
     summary: Callable[[Sequence[float]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
-    """A rule that scores a summary of the votes' values, and records the nearest option."""
+    """Return a rule that scores a summary of the votes' values, and records the nearest option."""
     return lambda votes, criterion: _choose_nearest(summary([vote.value for vote in votes]), votes, criterion)
 
 

@@ -62,7 +62,7 @@ class JudgeOptions:
             require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        """The request after an unusable reply, with that reply and its problem."""
+        """Return the request after an unusable reply, with that reply and its problem."""
         unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
         turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
         return build_reask(request, reply, problem, tuple(starmap(Message, turns)))
@@ -93,7 +93,7 @@ class ModelJudge:
 
 
 def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
-    """The values for every prompt on a submission."""
+    """Return the values for every prompt on a submission."""
     return {
         "query": inputs.query,
         "reference": inputs.reference,
@@ -105,7 +105,7 @@ def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
 
 
 def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
-    """The options of a multi-choice criterion as this judge sees them."""
+    """Return the options of a multi-choice criterion as this judge sees them."""
     criterion = inputs.criteria[index]
     if options.auto_na_option:
         criterion = as_judged(criterion)
@@ -116,7 +116,7 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
 
 @cache
 def load_judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
-    """The schema of a reply on one criterion: quotes if `evidence`, then the explanation, then the verdict."""
+    """Return the schema of a reply on one criterion: quotes if `evidence`, then the explanation, then the verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)
     if not evidence:

@@ -145,7 +145,7 @@ class EscalationConfig:
         refuse_thresholds(self.threshold, self.per_criterion)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
-        """The stronger judges; a single model has the id `escalation`."""
+        """Return the stronger judges; a single model has the id `escalation`."""
         if isinstance(self.judges, LLMConfig | str):
             return (JudgeSpec(self.judges, "escalation"),)
         return tuple(self.judges)
@@ -263,11 +263,11 @@ class Recipe:
         return found
 
     def collect_configs(self) -> dict[str, LLMConfig]:
-        """The model of every judge, by judge id."""
+        """Return the model of every judge, by judge id."""
         return {spec.judge_id: spec.llm_config for spec in self._list_specs()}
 
     def build_judge(self, models: Mapping[str, Model]) -> ChecksFirst:
-        """The resulting judge: checks run first, and an empty submission causes no call."""
+        """Return the resulting judge: checks run first, and an empty submission causes no call."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
         judge = self._build_panel(self.specs, models)
@@ -279,7 +279,7 @@ class Recipe:
         return ChecksFirst(EmptyFirst(judge))
 
     def describe_settings(self) -> dict[str, Any]:
-        """The settings that affect results, for manifests; no secrets."""
+        """Return the settings that affect results, for manifests; no secrets."""
         options = self.options
         few_shot = options.few_shot
         return {
@@ -326,7 +326,7 @@ def resolve_judge_specs(
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:
-    """The judges from the four ways to name them; a single model has the id `default`."""
+    """Return the judges from the four ways to name them; a single model has the id `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are the same setting; pass only judge_model_config")

@@ -80,7 +80,7 @@ class CascadeReplay:
 
     @classmethod
     def from_cells(cls, cells: Iterable[LabelledCell]) -> Self:
-        """The replay of these cells."""
+        """Return the replay of these cells."""
         rising = sorted(cells, key=lambda cell: cell.confidence)
         worded = accumulate(
             ((cell.then is not None) - (cell.first is not None) for cell in rising),
@@ -95,16 +95,16 @@ class CascadeReplay:
         return cls(tuple(c.confidence for c in rising), tuple(worded), tuple(right), tuple(cost), then_cost)
 
     def find_point(self, threshold: float) -> CascadePoint:
-        """The cascade at a threshold: the second judge decides every cell below it."""
+        """Return the cascade at a threshold: the second judge decides every cell below it."""
         asked = bisect_left(self.confidences, threshold)
         return self._build_point(threshold, asked, self.cost[asked])
 
     def replay_first(self) -> CascadePoint:
-        """The first judge without a second."""
+        """Return the first judge without a second."""
         return self._build_point(None, 0, self.cost[0])
 
     def replay_then(self) -> CascadePoint:
-        """The second judge for everything."""
+        """Return the second judge for everything."""
         return self._build_point(None, len(self.confidences), self.then_cost)
 
     def _build_point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
@@ -115,7 +115,7 @@ class CascadeReplay:
 
 
 def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
-    """The labelled criteria of a dataset, with the results of both judges."""
+    """Return the labelled criteria of a dataset, with the results of both judges."""
     firsts, thens = (_list_reports(reports, dataset) for reports in (first_reports, then_reports))
     problems = [
         f"got {pluralize(len(reports), 'report')} of the {which} judge for {pluralize(len(dataset), 'item')}"
@@ -217,7 +217,7 @@ class CascadeCurve:
     items: frozenset[bytes] = field(default_factory=frozenset, repr=False)
 
     def best(self, max_share: float | None = None, tolerance: float = 0.0) -> CascadePoint:
-        """The point with the smallest share among those that agree best with the labels.
+        """Return the point with the smallest share among those that agree best with the labels.
 
         Args:
             max_share: the maximum share that the second judge may be asked about.
@@ -245,7 +245,7 @@ class CascadeCurve:
         dataset: RubricDataset,
         threshold: float | None = None,
     ) -> CascadePoint:
-        """The cascade on other labelled data, at the best threshold or the given one.
+        """Return the cascade on other labelled data, at the best threshold or the given one.
 
         Warns if items were used in the calibration: agreement on them is too optimistic.
         """
@@ -264,7 +264,7 @@ def calibrate_cascade(
     *,
     min_cells: int = 30,
 ) -> CascadeCurve:
-    """The curve of a cascade of two judges that both graded the whole of a labelled dataset.
+    """Return the curve of a cascade of two judges that both graded the whole of a labelled dataset.
 
     Replays the rule of `Cascade` for every threshold. The cost of a report is divided equally among its criteria.
     Report results on other data than that of the calibration: see `CascadeCurve.held_out`.

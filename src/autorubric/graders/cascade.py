@@ -63,11 +63,11 @@ class Cascade:
         return collect_ids("a cascade", (self.first, self.then))
 
     def find_threshold(self, criterion: Criterion) -> float | None:
-        """The threshold for a criterion, or None."""
+        """Return the threshold for a criterion, or None."""
         return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of `first`, replaced by those of `then` if they do not suffice; see `Judge`."""
+        """Return the judgments of `first`, replaced by those of `then` if they do not suffice; see `Judge`."""
         seats = Seats(ask)
         heard = await self.first.judge(inputs, wanted, seats.ask_from(0))
         open_places = [
@@ -98,7 +98,7 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
 
 
 def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
-    """Whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
+    """Return whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
     if judgment.failure is not None or is_abstention(criterion, judgment):
         return False
     if threshold is None:
@@ -108,5 +108,5 @@ def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | N
 
 
 def mark_superseded(judgment: Judgment) -> Judgment:
-    """The judgment with all judgments in it marked as superseded."""
+    """Return the judgment with all judgments in it marked as superseded."""
     return replace(judgment, superseded=True, votes=tuple(mark_superseded(vote) for vote in judgment.votes))

@@ -174,7 +174,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             warn(note)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings; a pickled or deep-copied grader has not graded anything yet."""
+        """Return the settings; a pickled or deep-copied grader has not graded anything yet."""
         return {**self.__dict__, "_occurrences": QuestionCounter(most=_MOST_REMEMBERED), "_listed": {}}
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:
-        """A grader without a judge, for rubrics whose criteria all have checks.
+        """Return a grader without a judge, for rubrics whose criteria all have checks.
 
         Args:
             settings: scoring settings: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
@@ -240,7 +240,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         guidelines: str | None = None,
         item: str = "",
     ) -> JudgeInput:
-        """The input of the judges; if the submission is a mapping, its `output` is judged.
+        """Return the input of the judges; if the submission is a mapping, its `output` is judged.
 
         If it is text, the reasoning at its beginning is left out, unless the grader keeps it. Without an `item`, the
         submission has a digest of its text as its id.
@@ -255,7 +255,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return JudgeInput(parts["output"], *given, shown, about, (), dropped)
 
     async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
-        """The report on a submission.
+        """Return the report on a submission.
 
         Args:
             inputs: what is graded.
@@ -273,7 +273,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
-        """One judgment for each criterion, in order, before they become a report."""
+        """Return one judgment for each criterion, in order, before they become a report."""
         begun = turn.get()
         turn.set(begun or next(turns))
         try:
@@ -295,7 +295,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """The report on one submission; see `Grader.grade`."""
+        """Return the report on one submission; see `Grader.grade`."""
         return await self.grade_input(
             self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
         )
@@ -309,17 +309,17 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> JudgedSubmission:
-        """The judgments on each criterion, before they become a report."""
+        """Return the judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
         return JudgedSubmission(inputs, await self.judgments(inputs, None))
 
     async def aggregate(self, judge_results: JudgedSubmission, *, normalize: bool = True) -> EnsembleEvaluationReport:
-        """The report of what `judge` returned, without a length penalty."""
+        """Return the report of what `judge` returned, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
         return report_on(judge_results.inputs, judge_results.judgments, scoring)
 
     async def open_session(self, spent: Spending | None = None) -> Session:
-        """The grader's models, judge and executor in the running event loop; `spent` as in `executor_on`."""
+        """Return the grader's models, judge and executor in the running event loop; `spent` as in `executor_on`."""
         return await self._sessions.open(spent)
 
     @property
@@ -328,7 +328,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return self._sessions.limits.make_budget(None) is not None
 
     def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spending | None = None) -> Executor:
-        """An executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
+        """Return an executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
 
         A judge of the user's own may have timeouts, so its calls are always detached: a call that the judge no longer
         waits for is recorded, and not paid for again. `spent` is what counts as spent before; by default, everything
@@ -338,7 +338,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None if it has none."""
+        """Return the grader's own ledger, opened on first use; None if it has none."""
         return self._sessions.open_ledger()
 
     def totals(self) -> list[UsageTotals]:
@@ -347,7 +347,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return [] if ledger is None else ledger.add_up()
 
     def describe(self) -> dict[str, Any]:
-        """Everything that affects this grader's reports, for manifests; no secrets."""
+        """Return everything that affects this grader's reports, for manifests; no secrets."""
         penalty = self.length_penalty
         return {
             **self.recipe.describe_settings(),
@@ -379,7 +379,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
 
 def _choose_run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
-    """The named folder, or the cache folder of the judges' configurations."""
+    """Return the named folder, or the cache folder of the judges' configurations."""
     cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
     if run_dir is not None:
         return make_path(run_dir)

@@ -34,15 +34,15 @@ class CriterionJudge(ModelJudge):
     """
 
     def build(self, inputs: JudgeInput, index: int) -> Request:
-        """The request for one criterion."""
+        """Return the request for one criterion."""
         return _Dialogue(self, inputs).build(index)
 
     def read(self, inputs: JudgeInput, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        """The judgment in a reply; `Unsupported` if a quote is not in the submission."""
+        """Return the judgment in a reply; `Unsupported` if a quote is not in the submission."""
         return _Dialogue(self, inputs).read(index, reply)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment of each wanted criterion; a failed call gives a judgment with a failure."""
+        """Return the judgment of each wanted criterion; a failed call gives a judgment with a failure."""
         dialogue = _Dialogue(self, inputs)
         if len(wanted) == 1:
             return [await dialogue.judge(wanted[0], ask)]
@@ -122,7 +122,7 @@ class _Dialogue:
         return Unsupported("unreadable", problem, quotes=unfound)
 
     def _prepare(self, kind: Literal["binary", "choice"]) -> tuple[Beginning, ReplySchema]:
-        """The part of the prompt that criteria of a kind share, and the schema of their replies."""
+        """Return the part of the prompt that criteria of a kind share, and the schema of their replies."""
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
@@ -154,7 +154,7 @@ class PrefixFirst:
         self._ahead: dict[tuple[int, str], asyncio.Event] = {}
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`, which is sent after the first call with its prefix has ended."""
+        """Return the answer to `request`, which is sent after the first call with its prefix has ended."""
         # Binary and multi-choice criteria have different first messages, and so different prefixes.
         kind = (id(model), request.messages[0].content)
         ahead = self._ahead.get(kind)
@@ -177,7 +177,7 @@ _PLAIN = str.maketrans("“”„«»「」『』‘’‚′–—‑ʼ", '"' *
 
 
 def find_quote(quote: str, text: str, before: int = 0) -> Quote:
-    r"""The quote with its character offsets in `text`, or without them if it is not there.
+    r"""Return the quote with its character offsets in `text`, or without them if it is not there.
 
     `before` is added to the offsets: the length of what was left out before `text`.
 
@@ -225,7 +225,7 @@ def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
 
 
 def _flatten(text: str) -> tuple[str, list[int]]:
-    """A folded text on one line, and for each of its characters the index in the original."""
+    """Return a folded text on one line, and for each of its characters the index in the original."""
     letters: list[str] = []
     origins: list[int] = []
     for found in _WORD.finditer(text.translate(_PLAIN)):

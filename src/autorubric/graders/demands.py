@@ -37,7 +37,7 @@ _MET, _UNMET, _NONE = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVer
 
 
 def is_compound(criterion: Criterion) -> bool:
-    """Whether a criterion has several demands under one verdict; see the lint rule `several-demands`.
+    """Return whether a criterion has several demands under one verdict; see the lint rule `several-demands`.
 
     Example:
         >>> is_compound(Criterion(requirement="States the dose and warns about liver damage."))
@@ -52,7 +52,7 @@ def is_compound(criterion: Criterion) -> bool:
 
 @cache
 def load_demands_prompt() -> Template:
-    """The prompt that requests the demands of a criterion."""
+    """Return the prompt that requests the demands of a criterion."""
     return Template.from_package("demands")
 
 
@@ -76,7 +76,7 @@ class ListedDemands:
 
 
 def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unreadable:
-    """The demands of a criterion in a reply, from one to eight.
+    """Return the demands of a criterion in a reply, from one to eight.
 
     Example:
         >>> both = "States the dose and warns about liver damage."
@@ -99,7 +99,7 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
 
 
 def assume_demands(request: Request) -> Answer[ListedDemands] | None:
-    """The two demands that a dry run assumes for a request for demands; None for other requests."""
+    """Return the two demands that a dry run assumes for a request for demands; None for other requests."""
     if request.role != ROLE:
         return None
     texts = tuple(f"{request.messages[-1].content} ({number})" for number in (1, 2))
@@ -139,7 +139,7 @@ class PerDemand:
         return self.inside.judge_ids
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion."""
+        """Return the judgment on each wanted criterion."""
         listed, refused = await self._list_demands(inputs, wanted, ask)
         whole = [index for index in wanted if index not in listed]
         parts, places = list[Criterion](), dict[int, list[int]]()
@@ -181,7 +181,7 @@ class PerDemand:
         return listed, refused
 
     async def _ask_for_list(self, inputs: JudgeInput, index: int, ask: Ask) -> Answered:
-        """The list of a criterion's demands; it is requested once more if it does not match the criterion."""
+        """Return the list of a criterion's demands; it is requested once more if it does not match the criterion."""
         request = replace(build_demands_request(inputs.criteria[index]), item=inputs.item)
         read = partial(read_demands, inputs.criteria[index].requirement)
         answer = await ask(self.model, request, read, request_again)
@@ -284,7 +284,7 @@ class DemandsOnce:
         self._ask, self._kept = ask, kept
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`; an equal request for demands gets the earlier answer."""
+        """Return the answer to `request`; an equal request for demands gets the earlier answer."""
         if request.role != ROLE:
             return await self._ask(model, request, read, follow_up)
         key = (model.name, request.messages)
@@ -318,7 +318,7 @@ _OWN = 2 / 3
 
 
 def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
-    """Why a list of demands does not match its criterion; empty if it does.
+    """Return why a list of demands does not match its criterion; empty if it does.
 
     The words of the criterion must occur in the demands, in any form, and most words of each demand in the criterion.
     Numbers and negations must be the same. Short words, conjunctions and words for the submission do not count.
@@ -355,7 +355,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _is_fixed(word: str) -> bool:
-    """Whether a word may be neither added nor left out."""
+    """Return whether a word may be neither added nor left out."""
     return word in _NEGATIONS or any(letter.isdigit() for letter in word)
 
 

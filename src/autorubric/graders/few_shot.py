@@ -63,7 +63,7 @@ class FewShotExample:
     query: str | None = None
 
     def values(self) -> dict[str, Any]:
-        """The example as values for a prompt; the order of the keys is part of request keys."""
+        """Return the example as values for a prompt; the order of the keys is part of request keys."""
         return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 
@@ -138,12 +138,12 @@ class FewShot:
             raise InputError("the data for few-shot examples has no ground truth")
 
     def find_missing(self, criteria: Iterable[Criterion]) -> list[str]:
-        """The names of the criteria that a model judges and no example was labelled for."""
+        """Return the names of the criteria that a model judges and no example was labelled for."""
         missing = (each for each in criteria if each.check is None and _find_kind(each) not in self._pools)
         return [repr(criterion.name or clip(criterion.requirement, 60)) for criterion in missing]
 
     def choose_examples(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
-        """The examples for one criterion, the same each time."""
+        """Return the examples for one criterion, the same each time."""
         config = self.config
         own = _flatten(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
@@ -161,7 +161,7 @@ class FewShot:
     def choose_whole_examples(
         self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
     ) -> list[FewShotExample]:
-        """The examples for several criteria at once, the same each time.
+        """Return the examples for several criteria at once, the same each time.
 
         With balanced verdicts, each example adds the most verdicts that earlier ones lack. An example has only the
         criteria for which it was labelled. `shown` renders the label of a criterion.
@@ -208,7 +208,7 @@ class FewShot:
 
 
 def _balance(pool: list[_LabelledExample]) -> list[_LabelledExample]:
-    """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
+    """Return the pool with its labels in turn, while each lasts, so that any prefix is balanced."""
     classes: dict[str, list[_LabelledExample]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
         classes.setdefault(labelled.label, []).append(labelled)
@@ -234,7 +234,7 @@ def _collect_verdicts(row: dict[int, _LabelledExample]) -> set[tuple[int, str]]:
 
 
 def _is_same(labelled: _LabelledExample, inputs: JudgeInput, own: str) -> bool:
-    """Whether an example is the graded submission itself."""
+    """Return whether an example is the graded submission itself."""
     return labelled.flat == own or bool(inputs.item and labelled.item == inputs.item)
 
 

@@ -24,7 +24,7 @@ _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}}
 
 
 def order_options(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
-    """The original index of the option at each position shown.
+    """Return the original index of the option at each position shown.
 
     The same arguments always give the same order, so that a prompt sent before is found in the ledger. Options whose
     labels begin with a number keep their order: in a shuffled scale of numbers, a judge is likely to reply with the
@@ -59,7 +59,7 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def as_judged(criterion: Criterion) -> Criterion:
-    """The criterion with an option for "not applicable", the same object each time."""
+    """Return the criterion with an option for "not applicable", the same object each time."""
     return criterion.with_guaranteed_na_option()
 
 
@@ -96,7 +96,7 @@ class ShownOptions:
         return numbers[0] if len(numbers) == 1 else None
 
     def find_index(self, choice: object) -> int | None:
-        """The original index of the option that a judge means, or None if that is not certain."""
+        """Return the original index of the option that a judge means, or None if that is not certain."""
         if isinstance(choice, bool):
             return None
         if isinstance(choice, float) and choice.is_integer():
@@ -112,7 +112,7 @@ class ShownOptions:
         return self.find_index(meant.pop()) if len(meant) == 1 else None
 
     def _find_number_before_label(self, choice: str) -> int | None:
-        """The number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
+        """Return the number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
         number = _NUMBER.match(choice)
         if number is None:
             return None
@@ -156,7 +156,7 @@ class JudgeInput:
     dropped: str = ""
 
     def find_copy(self, wanted: Sequence[int]) -> int:
-        """The copy number of a request about the wanted criteria, from 0.
+        """Return the copy number of a request about the wanted criteria, from 0.
 
         It is the minimum over the criteria: each later submission with all of these questions has a greater one.
 
@@ -185,7 +185,7 @@ class Judge(Protocol):
         ...
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
+        """Return the judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
 
         A failed call or unusable reply gives a judgment with a failure, and raises nothing.
         """
@@ -208,7 +208,7 @@ class Seats:
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
     def ask_from(self, place: int) -> Ask:
-        """The `Ask` of the judge at `place`; each seat of a panel inside counts as a judge."""
+        """Return the `Ask` of the judge at `place`; each seat of a panel inside counts as a judge."""
 
         async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
             schema = b"" if request.schema is None else request.schema.encoded
@@ -238,7 +238,7 @@ class CopiesApart:
         return self.inside.judge_ids
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of the judge inside."""
+        """Return the judgments of the judge inside."""
         # Over all criteria, not the wanted ones: a resumed run wants fewer, and its requests must be the same.
         copy = min(inputs.copies, default=0)
 
@@ -262,7 +262,7 @@ class QuestionCounter:
         self._met: OrderedDict[Hashable, int] = OrderedDict()
 
     def number_questions(self, inputs: JudgeInput) -> JudgeInput:
-        """The inputs with the number of each question; a criterion that occurs twice is one question."""
+        """Return the inputs with the number of each question; a criterion that occurs twice is one question."""
         content = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
         digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         questions = [(digest, _as_shown(criterion)) for criterion in inputs.criteria]
@@ -276,12 +276,12 @@ class QuestionCounter:
 
 
 def _as_shown(criterion: Criterion) -> Hashable:
-    """The parts of a criterion that judges see."""
+    """Return the parts of a criterion that judges see."""
     labels = tuple(option.label for option in criterion.options or ())
     return criterion.requirement, criterion.weight < 0, labels
 
 
 def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request after an unusable reply, in the package's words."""
+    """Return the request after an unusable reply, in the package's words."""
     turns = package_prompts().reask.render(problem=problem.message)
     return build_reask(request, reply, problem, tuple(starmap(Message, turns)))

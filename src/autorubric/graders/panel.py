@@ -79,7 +79,7 @@ class Panel:
         return "+".join(self.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
+        """Return the panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
         heard = await asyncio.gather(
             *(judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges))
@@ -90,7 +90,7 @@ class Panel:
         ]
 
     def combine(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
-        """The judgment that results from the judges' votes on one criterion. Pure.
+        """Return the judgment that results from the judges' votes on one criterion. Pure.
 
         Its confidence is the share of all judges whose vote agrees with it, so abstentions and failures lower it.
 
@@ -160,7 +160,7 @@ class VoteDraw:
         return tuple(f"{name}#{self.number + 1}" for name in self.inner.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of this draw; see `Judge`."""
+        """Return the judgments of this draw; see `Judge`."""
 
         async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
             return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
@@ -183,7 +183,7 @@ def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
 
 
 def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
-    """The ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
+    """Return the ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
@@ -192,7 +192,7 @@ def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
 
 
 def is_abstention(criterion: Criterion, vote: Judgment) -> bool:
-    """Whether a vote says that the criterion cannot be assessed or does not apply.
+    """Return whether a vote says that the criterion cannot be assessed or does not apply.
 
     Example:
         >>> is_abstention(Criterion(requirement="Is brief"), Judgment("a", verdict=CriterionVerdict.CANNOT_ASSESS))
@@ -270,7 +270,7 @@ class Repeated:
         return Panel(make_draws(self.inner, self.count), voters="repeats")
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
+        """Return the judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
         heard = await asyncio.gather(*(draw.judge(inputs, wanted, ask) for draw in self._panel.judges))
         return [
             self._vote(inputs.criteria[index], repeats)
@@ -278,7 +278,7 @@ class Repeated:
         ]
 
     def _vote(self, criterion: Criterion, repeats: tuple[Judgment, ...]) -> Judgment:
-        """The repeats as one vote, with the quotes of the repeats that agree with it."""
+        """Return the repeats as one vote, with the quotes of the repeats that agree with it."""
         if criterion.aggregation is not None:
             criterion = criterion.model_copy(update={"aggregation": None})
         word = self._panel.combine(criterion, repeats)

@@ -76,7 +76,7 @@ class RubricJudge(ModelJudge):
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
-        """The request for all wanted criteria."""
+        """Return the request for all wanted criteria."""
         criteria = [_describe_criterion(inputs, index, self._find_options(inputs, index)) for index in wanted]
         examples = self._build_examples(inputs, wanted)
         template = self.options.prompts.rubric
@@ -93,7 +93,7 @@ class RubricJudge(ModelJudge):
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
-        """A judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
+        """Return a judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
         found = find_quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
@@ -163,7 +163,7 @@ class RubricJudge(ModelJudge):
             return []
 
         def render_verdict(index: int, verdict: str) -> str:
-            """The number of an option; its label is untrusted text, which must stay in its section."""
+            """Return the number of an option; its label is untrusted text, which must stay in its section."""
             shown = self._find_options(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
@@ -188,7 +188,7 @@ class RubricJudge(ModelJudge):
 
 
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
-    """The later entries, with the usage and cost of the earlier ones added."""
+    """Return the later entries, with the usage and cost of the earlier ones added."""
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
@@ -356,7 +356,7 @@ _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(]
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
+    """Return the id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
     found = next(filter(None, map(_ID.fullmatch, stated)), None)

@@ -117,7 +117,7 @@ class Sessions:
         finalize(self, self._held.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has the same settings and directory; it opens its own connections and records.
+        """Return a copy has the same settings and directory; it opens its own connections and records.
 
         Raises:
             TypeError: copies could spend the budget several times, or the ledger belongs to the caller.
@@ -139,7 +139,7 @@ class Sessions:
         return self._ledger is not None or self.run_dir is not None
 
     def open_ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None if it has none."""
+        """Return the grader's own ledger, opened on first use; None if it has none."""
         if self._process != os.getpid() and self.run_dir is not None:
             # A forked child opens the ledger again: it has its parent's, but not the thread that writes.
             self._process, self._held, self._ledger, self._budget = os.getpid(), ExitStack(), None, None
@@ -149,7 +149,7 @@ class Sessions:
         return self._ledger
 
     async def open(self, spent: Spending | None = None) -> Session:
-        """The session of the running event loop; `spent` as in `SessionLimits.make_budget`."""
+        """Return the session of the running event loop; `spent` as in `SessionLimits.make_budget`."""
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
@@ -228,11 +228,11 @@ class ClientModel(ScriptedModel):
         self._client = client
 
     def identity(self) -> tuple[Any, ...]:
-        """The model's name, marked so that a client's replies are never mixed up with an endpoint's."""
+        """Return the model's name, marked so that a client's replies are never mixed up with an endpoint's."""
         return ("client", self.name)
 
     async def _generate(self, request: Request) -> Reply | Failure:
-        """The reply of `generate`; an exception is a failed call."""
+        """Return the reply of `generate`; an exception is a failed call."""
         system = [message.content for message in request.messages if message.role == "system"]
         others = [message.content for message in request.messages if message.role != "system"]
         try:
@@ -256,7 +256,7 @@ def _find_response_format(request: Request) -> type[BaseModel] | None:
 
 
 def _read_reply(found: Any) -> Reply:
-    """The reply from a `GenerateResult`, an instance of the response format, or a text."""
+    """Return the reply from a `GenerateResult`, an instance of the response format, or a text."""
     parsed = getattr(found, "parsed", found)
     text = parsed if isinstance(parsed, str) else str(getattr(found, "content", ""))
     reasoning = getattr(found, "thinking", None)

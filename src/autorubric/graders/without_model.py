@@ -82,7 +82,7 @@ class ChecksFirst:
             raise InputError(problems)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion.
+        """Return the judgment on each wanted criterion.
 
         Raises:
             InputError: `check_rubric` refuses the rubric; the judge inside is not asked.
@@ -193,7 +193,7 @@ class EmptyFirst:
         return (EMPTY, *self.inside.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion."""
+        """Return the judgment on each wanted criterion."""
         if not is_empty(inputs.submission):
             return await self.inside.judge(inputs, wanted, ask)
         # Checks can decide empty submissions too.
@@ -236,7 +236,7 @@ class ScriptedJudge:
         return (self.judge_id,)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Any) -> list[Judgment]:
-        """The scripted judgment on each wanted criterion; `ask` is not used."""
+        """Return the scripted judgment on each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
         return [self._build_judgment(self._find_word(inputs, index)) for index in wanted]
 
@@ -258,7 +258,7 @@ class ScriptedJudge:
 
 
 async def no_model(*asked: Any) -> Any:
-    """An `ask` for judges that have no model; calling it is an error.
+    """Return an `ask` for judges that have no model; calling it is an error.
 
     Example:
         >>> import asyncio

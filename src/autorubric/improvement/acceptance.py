@@ -42,7 +42,7 @@ class Pairs:
 
     @classmethod
     def from_items(cls, old: Floats, new: Floats, groups: Ints, statistic: Statistic) -> Pairs:
-        """The sums of items by their group; the first sum is a count, and items that count 0 are left out."""
+        """Return the sums of items by their group; the first sum is a count, and items that count 0 are left out."""
         counted = (old[:, 0] > 0) | (new[:, 0] > 0)
         old, new, groups = old[counted], new[counted], groups[counted]
         _, places = np.unique(groups, return_inverse=True)
@@ -77,7 +77,7 @@ class Pairs:
 
 
 def share(sums: Floats) -> Floats:
-    """The mean of a quantity: its sum over the count, which are the sums (count, quantity).
+    """Return the mean of a quantity: its sum over the count, which are the sums (count, quantity).
 
     Example:
         >>> float(share(np.array([4.0, 3.0])))
@@ -87,7 +87,7 @@ def share(sums: Floats) -> Floats:
 
 
 def standard_error(pairs: Pairs) -> float:
-    """The standard error of the difference: the jackknife that leaves out one group at a time.
+    """Return the standard error of the difference: the jackknife that leaves out one group at a time.
 
     NaN with fewer than two groups, or where leaving one out makes the statistic undefined.
     """
@@ -98,7 +98,7 @@ def standard_error(pairs: Pairs) -> float:
 
 
 def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:
-    """The confidence interval of the difference: Student's t with one degree of freedom fewer than groups."""
+    """Return the confidence interval of the difference: Student's t with one degree of freedom fewer than groups."""
     error = standard_error(pairs)
     if math.isnan(error) or math.isnan(pairs.difference):
         return None
@@ -127,7 +127,7 @@ def compute_permutation_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 
 def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
-    """The larger p-value of the t test behind the interval and of the permutation test: both must agree.
+    """Return the larger p-value of the t test behind the interval and of the permutation test: both must agree.
 
     Example:
         >>> old, new = np.array([[1.0, 0.0]] * 5), np.array([[1.0, 1.0]] * 5)
@@ -180,7 +180,7 @@ class AcceptanceDecision:
 
 
 def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, AcceptanceDecision]:
-    """Which candidates are accepted, of all that were tested together.
+    """Return which candidates are accepted, of all that were tested together.
 
     A candidate is accepted if its gain is above 0 and its p-value, adjusted for all candidates by Holm's method, is
     at most 1 − confidence. Its interval then lies above 0 at the level that Holm leaves for it.
@@ -236,7 +236,7 @@ _POWER = 0.8
 
 
 def estimate_items_needed(gain: float, changing: float) -> int:
-    """How many independent test items show a gain in agreement at 95 % (Connor 1987, paired proportions).
+    """Return how many independent test items show a gain in agreement at 95 % (Connor 1987, paired proportions).
 
     Args:
         gain: the true gain, in (0, 1].
@@ -253,7 +253,7 @@ def estimate_items_needed(gain: float, changing: float) -> int:
 
 
 def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
-    """How many independent groups show the measured gain four times in five, if it is real.
+    """Return how many independent groups show the measured gain four times in five, if it is real.
 
     None without a gain, or if this test shows it.
 
@@ -280,7 +280,7 @@ def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
 
 
 def pool(parts: Sequence[Pairs]) -> Pairs:
-    """The groups of several disjoint parts as one, such as those of the folds of a nested split."""
+    """Return the groups of several disjoint parts as one, such as those of the folds of a nested split."""
     return Pairs(
         np.concatenate([part.old for part in parts]), np.concatenate([part.new for part in parts]), parts[0].statistic
     )

@@ -43,7 +43,7 @@ class Wording:
     parent: str = ""
 
     def to_criteria(self, rubric: Rubric) -> list[Criterion]:
-        """The criteria that replace the original in the rubric; weight, options, section and tags are kept.
+        """Return the criteria that replace the original in the rubric; weight, options, section and tags are kept.
 
         A split has two criteria with half of the weight each.
 
@@ -88,12 +88,12 @@ class Wording:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Wording:
-        """The wording of JSON values."""
+        """Return the wording of JSON values."""
         return cls(**{**record, "requirements": tuple(record["requirements"])})
 
 
 def build_original(rubric: Rubric, place: int) -> Wording:
-    """The version that is in the rubric."""
+    """Return the version that is in the rubric."""
     old = rubric[place]
     return Wording(name_criteria(list(rubric))[place], place, (old.requirement,), check=old.check)
 
@@ -122,7 +122,7 @@ Outcomes: TypeAlias = Mapping[int, WordingOutcome]
 
 
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> WordingOutcome:
-    """One outcome of the judgments on a wording's criteria.
+    """Return one outcome of the judgments on a wording's criteria.
 
     A split counts as met if both halves are; a split pitfall, if one of them is.
 

@@ -12,7 +12,7 @@ from autorubric.improvement.improvement_record import diff_words
 
 
 def render_page(record: Mapping[str, Any]) -> str:
-    """The report.
+    """Return the report.
 
     Args:
         record: see `build_record`.
@@ -33,7 +33,7 @@ def render_page(record: Mapping[str, Any]) -> str:
 
 
 def summarize(record: Mapping[str, Any]) -> str:
-    """The result in one sentence.
+    """Return the result in one sentence.
 
     Example:
         >>> summarize({"tests": [], "weights": None, "criteria": 5, "has_labels": True})
@@ -52,7 +52,7 @@ def summarize(record: Mapping[str, Any]) -> str:
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
-    """How many items teach, choose and test, in words."""
+    """Return how many items teach, choose and test, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
     if without := record.get("unlabelled"):
@@ -77,7 +77,7 @@ def list_warnings(record: Mapping[str, Any]) -> list[str]:
 
 
 def format_gain(value: float | None) -> str:
-    """A gain with its sign, or a dash."""
+    """Return a gain with its sign, or a dash."""
     return "–" if value is None else f"{value:+.3f}"
 
 

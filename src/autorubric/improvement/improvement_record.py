@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\s+|[㐀-鿿぀-ヿ]|\w+|[^\w\s]")
 
 
 def diff_words(old: str, new: str) -> list[tuple[str, str]]:
-    """The words of two texts as (`same`, `old` or `new`, text), in order.
+    """Return the words of two texts as (`same`, `old` or `new`, text), in order.
 
     Example:
         >>> diff_words("Names a cause.", "Names the main cause.")
@@ -42,7 +42,7 @@ def diff_words(old: str, new: str) -> list[tuple[str, str]]:
 def build_record(
     labelled: LabelledRubric, split: SampleSplit, aims: Aims, found: Improvement, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything that was tried, measured and decided.
+    """Return everything that was tried, measured and decided.
 
     Args:
         labelled: rubric and labels.
@@ -79,7 +79,7 @@ def _round_numbers(numbers: Mapping[Any, float]) -> dict[Any, float | None]:
 
 
 def _show_statistic(value: float | None, aims: Aims) -> float | None:
-    """A statistic for display; the search maximizes the negative of the score error."""
+    """Return a statistic for display; the search maximizes the negative of the score error."""
     return -value if value is not None and aims.measure == "score_error" else value
 
 
@@ -114,7 +114,7 @@ def _describe_weights(labelled: LabelledRubric, found: Improvement) -> dict[str,
 
 
 def build_improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
-    """The rubric with the accepted changes, each with its provenance in the criterion's metadata.
+    """Return the rubric with the accepted changes, each with its provenance in the criterion's metadata.
 
     Args:
         rubric: the original.
@@ -172,7 +172,7 @@ def _replace_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
 
 
 def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
-    """The rubric with accepted changes taken back, by the criteria that carry them.
+    """Return the rubric with accepted changes taken back, by the criteria that carry them.
 
     Args:
         rubric: an improved rubric, which carries its provenance.

@@ -61,7 +61,7 @@ class LabelledRubric:
         return [hash_item(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
     def digest_texts(self, reasoning: Reasoning = "drop") -> list[str]:
-        """The digests of the texts of each item, ignoring white space and, by default, reasoning."""
+        """Return the digests of the texts of each item, ignoring white space and, by default, reasoning."""
         return [
             hash_item(*map(normalize_spaces, (self.dataset.get_item_prompt(n), split_reasoning(text, reasoning)[1])))
             for n, text in enumerate(item.submission for item in self.dataset)
@@ -74,11 +74,11 @@ class LabelledRubric:
         return [own if is_known else None for own, is_known in zip(labels, known.tolist(), strict=True)]
 
     def select_known(self, place: int, items: Sequence[int]) -> list[int]:
-        """The items that have a label on a criterion; all of them if there are no labels at all."""
+        """Return the items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
     def is_constant(self, place: int) -> bool:
-        """Whether a criterion has the same label everywhere, or none."""
+        """Return whether a criterion has the same label everywhere, or none."""
         known = self.truth[:, place]
         return len(set(known[known >= 0].tolist())) < 2
 

@@ -25,7 +25,7 @@ NO_LABEL = ABSTAINED
 
 
 def list_categories(criterion: Criterion) -> list[str]:
-    """The verdicts or option labels of a criterion, in the order of their codes.
+    """Return the verdicts or option labels of a criterion, in the order of their codes.
 
     Example:
         >>> list_categories(Criterion(requirement="Is brief"))
@@ -35,7 +35,7 @@ def list_categories(criterion: Criterion) -> list[str]:
 
 
 def list_values(criterion: Criterion) -> Floats:
-    """The value of each category; NaN for an option that does not apply."""
+    """Return the value of each category; NaN for an option that does not apply."""
     if criterion.options is None:
         return np.array([1.0, 0.0])
     return np.array([np.nan if option.na else option.value for option in criterion.options])
@@ -95,7 +95,7 @@ def ac1(sums: Floats) -> Floats:
 
 
 def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
-    """The score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
+    """Return the score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
 
     Example:
         >>> compute_scores(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([3.0, 1.0])).tolist()
@@ -111,7 +111,7 @@ def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
 
 
 def sum_closeness(scores: Floats, target: Floats) -> Floats:
-    """What each item adds: its number of targets, and minus the error of its score (1 without a score)."""
+    """Return what each item adds: its number of targets, and minus the error of its score (1 without a score)."""
     known = ~np.isnan(target)
     error = np.where(np.isnan(scores), 1.0, np.abs(scores - target))
     return np.stack([known.astype(float), np.where(known, -error, 0.0)], axis=-1)
@@ -196,7 +196,7 @@ def _compute_held_out_error(features: Floats, target: Floats, start: Floats, str
 
 
 def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
-    """The u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
+    """Return the u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
     count = max(len(target), 1)
     gram, slope = features.T @ features / count, features.T @ target / count
     found = start.copy()
@@ -226,7 +226,7 @@ class Comparator:
     base: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def compare_wordings(self, place: int, old: Outcomes, new: Outcomes, items: Sequence[int]) -> Pairs:
-        """Old and new on the items that the old wording's judge did not fail on.
+        """Return old and new on the items that the old wording's judge did not fail on.
 
         A failure of the new wording is a wrong verdict; one of the old wording must not help the new one, so that
         item is left out. An abstention is a wrong verdict of either.
@@ -255,7 +255,7 @@ class Comparator:
         return sum_closeness(compute_scores(table, self.labelled.weights), self.labelled.target[rows])
 
     def compare_weights(self, weights: Floats, items: Sequence[int]) -> Pairs:
-        """The original weights and new ones by the error of the score, on the items that have a verdict."""
+        """Return the original weights and new ones by the error of the score, on the items that have a verdict."""
         rows = np.array([item for item in items if not np.isnan(self.base[item]).all()], dtype=np.int64)
         target = self.labelled.target[rows]
         first, second = (

@@ -36,7 +36,7 @@ def _tokenize(text: str) -> list[str]:
 
 
 def _list_runs(text: str) -> Iterator[tuple[str, ...]]:
-    """The runs of tokens in a text that count as a quotation where they are found elsewhere."""
+    """Yield the runs of tokens in a text that count as a quotation where they are found elsewhere."""
     tokens = _tokenize(text)
     for start, token in enumerate(tokens):
         size = QUOTED_WORDS * (2 if _UNSPACED.match(token) else 1)
@@ -60,7 +60,7 @@ class LeakGuard:
     def from_texts(
         cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()
     ) -> LeakGuard:
-        """The guard of these submissions.
+        """Return the guard of these submissions.
 
         Args:
             submissions: their texts.
@@ -75,7 +75,7 @@ class LeakGuard:
         return cls(frozenset(runs - allowed), frozenset(telling))
 
     def find_quotation(self, text: str) -> str:
-        """The first run of words in a text that a submission has; empty if there is none.
+        """Return the first run of words in a text that a submission has; empty if there is none.
 
         Example:
             >>> guard = LeakGuard.from_texts(["It was a dark and stormy night in May."], [])
@@ -86,7 +86,7 @@ class LeakGuard:
 
 
 def find_refusal(wording: Wording, old: Criterion, guard: LeakGuard, taken: Collection[tuple[str, ...]] = ()) -> str:
-    """Why a candidate is refused; empty if it is not.
+    """Return why a candidate is refused; empty if it is not.
 
     Args:
         wording: the candidate.
@@ -108,7 +108,7 @@ def find_refusal(wording: Wording, old: Criterion, guard: LeakGuard, taken: Coll
 
 
 def _find_check_quotation(wording: Wording, guard: LeakGuard) -> str:
-    """The quotation in a check's parameters: a check for it would recognize the item."""
+    """Return the quotation in a check's parameters: a check for it would recognize the item."""
     parameters = (wording.check or {}).get("parameters") or {}
     return next(filter(None, map(guard.find_quotation, _list_texts(parameters))), "")
 
@@ -164,7 +164,7 @@ LEAST_KEPT = 0.8
 
 
 def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
-    """Why a wording on which judges agree more is not accepted; empty if it is."""
+    """Return why a wording on which judges agree more is not accepted; empty if it is."""
     if worse := _list_new_findings(rubric, wording):
         return f"lint finds what the original does not have: {', '.join(worse)}"
     before, after = _compute_largest_share(old), _compute_largest_share(new)
@@ -182,7 +182,7 @@ def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new
 
 
 def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
-    """The rules whose warnings and errors lint finds in the new wording only."""
+    """Return the rules whose warnings and errors lint finds in the new wording only."""
     found = [
         {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
         for criteria in ([rubric[wording.place]], wording.to_criteria(rubric))

@@ -28,7 +28,7 @@ FILES = (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE, LOG_FILE, PAGE_FILE, ORIGINAL_
 
 
 def read_record(directory: Path, name: str) -> dict[str, Any] | None:
-    """A file of the run directory; None if there is none.
+    """Return a file of the run directory; None if there is none.
 
     Raises:
         InputError: it is damaged.
@@ -72,7 +72,7 @@ class DrawnSplit:
 
     @classmethod
     def read(cls, directory: Path, labels: str) -> DrawnSplit | None:
-        """The split of these labels in a directory; None if there is none."""
+        """Return the split of these labels in a directory; None if there is none."""
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
             return None
@@ -105,7 +105,7 @@ class FileUseRecorder(UseRecorder):
     rubric: str
 
     def read_finalists(self) -> Finalists | None:
-        """The finalists of an earlier session of this run."""
+        """Return the finalists of an earlier session of this run."""
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
@@ -134,7 +134,7 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_undone_names(directory: Path) -> list[str]:
-    """The criteria whose changes were taken back in this directory, by its log.
+    """Return the criteria whose changes were taken back in this directory, by its log.
 
     Raises:
         InputError: a line of the log is damaged.
@@ -147,7 +147,7 @@ def read_undone_names(directory: Path) -> list[str]:
 
 
 def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The log: the split, every candidate, every test and decision, in order."""
+    """Return the log: the split, every candidate, every test and decision, in order."""
     events: list[dict[str, Any]] = [
         {"event": "split", "kind": record["split"], **record["items"], "groups": record["groups"]},
         *({"event": "noise", "criterion": name, "share": share} for name, share in record["noise"].items()),

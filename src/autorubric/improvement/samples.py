@@ -61,13 +61,13 @@ class SampleSplit:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SampleSplit:
-        """The split of JSON values."""
+        """Return the split of JSON values."""
         teach, choose, test = (tuple(record[name]) for name in ("teach", "choose", "test"))
         return cls(teach, choose, test, tuple(map(tuple, record["folds"])))
 
 
 def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
-    """The number of the group that each item belongs to; items of one group are never in two sets.
+    """Return the number of the group that each item belongs to; items of one group are never in two sets.
 
     Args:
         dataset: the items.
@@ -134,7 +134,7 @@ def split_items(
     used: Collection[int] = (),
     seed: int = 0,
 ) -> SampleSplit:
-    """The labelled items split by group, so that every label keeps its share in each set.
+    """Return the labelled items split by group, so that every label keeps its share in each set.
 
     Args:
         groups: the group of each item.
@@ -207,7 +207,7 @@ def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0
 
 
 def normalize_spaces(text: str) -> str:
-    r"""A text with single spaces for all white space, to find copies.
+    r"""Return a text with single spaces for all white space, to find copies.
 
     Example:
         >>> normalize_spaces(" Because\r\nit rains. ")
@@ -217,7 +217,7 @@ def normalize_spaces(text: str) -> str:
 
 
 def hash_item(prompt: str, submission: str) -> str:
-    """The digest of an item, independent of its id and file.
+    """Return the digest of an item, independent of its id and file.
 
     Example:
         >>> hash_item("Why?", "Because.") == hash_item("Why?", "Because. ")
@@ -255,7 +255,7 @@ class UsedItems:
             )
 
     def read(self) -> set[str]:
-        """The digests of all items in the file.
+        """Return the digests of all items in the file.
 
         Raises:
             InputError: the file is damaged.

@@ -24,7 +24,7 @@ class WordingJudge(Protocol):
     async def judge(
         self, wording: Wording, items: Sequence[int], *, retest: bool = False
     ) -> dict[int, WordingOutcome]:
-        """The outcome of each item; `retest` asks a second time, independently of the first."""
+        """Return the outcome of each item; `retest` asks a second time, independently of the first."""
         ...
 
 
@@ -72,7 +72,7 @@ class WordingWriter(Protocol):
     """Writes candidates."""
 
     def write(self, commission: Commission) -> Awaitable[list[Wording] | Failure]:
-        """The candidates, or why there are none."""
+        """Return the candidates, or why there are none."""
         ...
 
 
@@ -93,7 +93,7 @@ class WordingTrial:
     gains: dict[str, float] = field(default_factory=dict)
 
     def conclude(self, finalist: Wording | None) -> None:
-        """The final fate of a candidate that was graded to the end."""
+        """Return the final fate of a candidate that was graded to the end."""
         if self.fate == "graded":
             self.fate = "tested" if self.wording == finalist else "dropped"
             self.reason = "" if self.fate == "tested" else "another version, or the original, did better"
@@ -161,7 +161,7 @@ class Search:
     note: Note = lambda kind, **values: None
 
     async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> SearchResult:
-        """The best candidate for a criterion, among those of the writer and the proposals.
+        """Return the best candidate for a criterion, among those of the writer and the proposals.
 
         Args:
             place: of the criterion.
@@ -225,7 +225,7 @@ class Search:
         return len(set(outcomes[case.item].votes)) == 1
 
     def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[WordingTrial]:
-        """The candidates that are not refused; the others are kept with the reason."""
+        """Return the candidates that are not refused; the others are kept with the reason."""
         old = self.comparing.labelled.rubric[found.place]
         fresh = []
         for wording in candidates:
@@ -284,7 +284,7 @@ def _find_gain(gains: Mapping[str, float], name: str) -> float:
 
 
 def _mix_labels(cases: Sequence[WriterItem], most: int) -> list[WriterItem]:
-    """The first cases up to a maximum, of each label in turn."""
+    """Return the first cases up to a maximum, of each label in turn."""
     by_label = dict[str, list[WriterItem]]()
     for case in cases:
         by_label.setdefault(case.label, []).append(case)

@@ -65,7 +65,7 @@ class Finalists:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Finalists:
-        """The finalists of JSON values."""
+        """Return the finalists of JSON values."""
         weights = record.get("weights")
         found = tuple(Wording.from_dict(wording) for wording in record["wordings"])
         return cls(found, None if weights is None else tuple(weights))
@@ -75,7 +75,7 @@ class UseRecorder:
     """Records the use of items before judges see them; this one records nothing."""
 
     def read_finalists(self) -> Finalists | None:
-        """The finalists of an earlier session that opened the test set; they are final."""
+        """Return the finalists of an earlier session that opened the test set; they are final."""
         return None
 
     def record(self, use: UseKind, items: Sequence[int], finalists: Finalists | None = None) -> None:
@@ -257,7 +257,7 @@ class Study:
                 found.skipped[self.labelled.names[searched.place]] = failure.message
 
     def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
-        """The weights fitted on the choosing set, or on these items; None if none differs."""
+        """Return the weights fitted on the choosing set, or on these items; None if none differs."""
         if not self.aims.weights:
             return None
         rows = list(items if items is not None else (self.split.choose or self.split.test))

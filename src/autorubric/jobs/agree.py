@@ -318,5 +318,5 @@ def refuse_simulation(settings: AgreeSettings, where: str) -> None:
 
 
 def name_runs(run: Path, other: Path) -> tuple[str, str]:
-    """The names of two runs in a report: their folder names, or the full paths if these are equal."""
+    """Return the names of two runs in a report: their folder names, or the full paths if these are equal."""
     return (run.name, other.name) if run.name != other.name else (str(run), str(other))

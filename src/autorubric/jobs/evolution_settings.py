@@ -31,7 +31,7 @@ class EvolutionSettings(ModelSettings):
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
     def build_evolution_rule(self) -> EvolutionRule:
-        """How rubrics evolve.
+        """Return how rubrics evolve.
 
         Raises:
             ConfigError: settings contradict each other.
@@ -54,7 +54,7 @@ class EvolutionSettings(ModelSettings):
         )
 
     def build_writer_config(self, name: str) -> dict[str, LLMConfig]:
-        """The configuration of the model that proposes criteria."""
+        """Return the configuration of the model that proposes criteria."""
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
         [spec] = self.build_specs([name], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}

@@ -212,11 +212,11 @@ class EvolutionRun(RecordedRun):
         self.done += 1
 
     def count(self) -> tuple[int, int, int]:
-        """The numbers of all, decided and undecided queries."""
+        """Return the numbers of all, decided and undecided queries."""
         return len(self.groups), self.done, self.undecided.total()
 
     def build_entries(self) -> dict[str, Any]:
-        """The fingerprint of the prompt."""
+        """Return the fingerprint of the prompt."""
         return {"templates": {"evolve": load_evolve_prompt().fingerprint}}
 
 
@@ -253,7 +253,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
 
 
 def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
-    """The rule for what may change; the gates of a reward never do."""
+    """Return the rule for what may change; the gates of a reward never do."""
     rule, gates = settings.build_evolution_rule(), list((read_manifest(source) or {}).get("gates") or ())
     if folder := find_ledger_folder(source):
         with ledger_view(folder) as view:
@@ -265,7 +265,7 @@ def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:
-    """The rollouts of a run, by query and rubric.
+    """Return the rollouts of a run, by query and rubric.
 
     Raises:
         InputError: it has no rollouts, or it is damaged.
@@ -316,7 +316,7 @@ def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> di
 
 
 async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
-    """The calls that the evolution would make, per model; sends no request and writes nothing.
+    """Return the calls that the evolution would make, per model; sends no request and writes nothing.
 
     Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
     """

@@ -107,17 +107,17 @@ class ImprovementRun(RecordedRun):
         self.notes.append({"event": kind, **values})
 
     def count(self) -> tuple[int, int, int]:
-        """The numbers of wanted, successful and failed gradings."""
+        """Return the numbers of wanted, successful and failed gradings."""
         counts = self.counts
         return counts.wanted, counts.done - counts.failed, counts.failed
 
     def build_entries(self) -> dict[str, Any]:
-        """How often the writer returned alternatives (the maximum of all sessions), and the prompt."""
+        """Return how often the writer returned alternatives (the maximum of all sessions), and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": load_writer_prompt().fingerprint}}
 
     def describe(self) -> dict[str, Any]:
-        """What the record says about the run."""
+        """Return what the record says about the run."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -245,7 +245,7 @@ _TOKENS_AN_ALTERNATIVE = 150
 
 
 async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSettings) -> ImproveResult:
-    """The calls that the run would make, per model; sends no request and writes nothing.
+    """Return the calls that the run would make, per model; sends no request and writes nothing.
 
     Replies on record are used; where one is missing, each round is assumed to find something better.
     """
@@ -299,7 +299,7 @@ class _AssumedJudge(LedgerJudge):
     async def judge(
         self, wording: Wording, items: Sequence[int], *, retest: bool = False
     ) -> dict[int, WordingOutcome]:
-        """The outcome of each item."""
+        """Return the outcome of each item."""
         found = {}
         for item in items:
             outcome = await self._judge_item(wording, item, retest)

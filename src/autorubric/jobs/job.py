@@ -151,7 +151,7 @@ def _allow_missing_keys() -> Iterator[None]:
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
-    """The synchronous version of an async function; also works inside a running event loop (a notebook)."""
+    """Return the synchronous version of an async function; also works inside a running event loop (a notebook)."""
 
     def call_and_wait(data: Any = None, /, **given: Any) -> R:
         returned: R = wait_for(called(data, **given))
@@ -167,7 +167,7 @@ def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
 
 
 def _order_fields(model: Any) -> dict[str, FieldInfo]:
-    """The fields of a model, positional arguments first."""
+    """Return the fields of a model, positional arguments first."""
     fields = model.model_fields
     return dict(sorted(fields.items(), key=lambda item: not build_flag(*item).argument))
 
@@ -199,7 +199,7 @@ def _build_signature(fields: dict[str, FieldInfo], first: str | None, function: 
 
 
 def _strip_validators(annotation: Any) -> Any:
-    """A type without the validators that pydantic attaches to it."""
+    """Return a type without the validators that pydantic attaches to it."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _strip_validators(members[0])
@@ -231,7 +231,7 @@ Columns: TypeAlias = Mapping[str, str] | Names
 
 
 def column_setting(help: str) -> Any:
-    """A setting that names columns of rows."""
+    """Return a setting that names columns of rows."""
     return setting((), help, metavar="ROLE=NAME", group="Input")
 
 
@@ -280,7 +280,7 @@ _SIZES = {"": 0, "auto": 0, "true": 0, "none": None, "false": None}
 
 
 def _read_size(value: Any) -> int | None:
-    """The maximum number of requests in a batch, 0 for the provider's limit; None without batches."""
+    """Return the maximum number of requests in a batch, 0 for the provider's limit; None without batches."""
     text = str(value).strip().lower()
     if text in _SIZES:
         return _SIZES[text]
@@ -337,7 +337,7 @@ class RunSettings(Settings):
     needs: ClassVar = {"--log-json FILE": ("log_prompts",)}
 
     def dump_for_processes(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
-        """The settings that worker processes of this run need, as JSON values.
+        """Return the settings that worker processes of this run need, as JSON values.
 
         Args:
             what: names the run in messages.

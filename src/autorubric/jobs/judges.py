@@ -31,12 +31,12 @@ from autorubric.settings import LocalName, Names, setting
 
 
 def key_variable(help: str, group: str, *, hidden: bool = True) -> Any:
-    """A setting that names the environment variable of an API key."""
+    """Return a setting that names the environment variable of an API key."""
     return setting(None, help, group=group, hidden=hidden, secret=True)
 
 
 def reply_limit(default: int, help: str, group: str) -> Any:
-    """A setting with the maximum number of tokens of a reply."""
+    """Return a setting with the maximum number of tokens of a reply."""
     return setting(default, help, group=group, ge=1, le=10_000_000)
 
 
@@ -69,7 +69,7 @@ class ModelSettings(EndpointSettings):
         return self
 
     def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
-        """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
+        """Return a judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
 
         If several addresses serve one model, the id of the first judge is the model's name; those of the others are
         `MODEL@BASE_URL`.
@@ -194,7 +194,7 @@ class JudgeSettings(ModelSettings):
         return self
 
     def list_judge_settings(self) -> tuple[str, ...]:
-        """The settings that need a judge."""
+        """Return the settings that need a judge."""
         own = (
             name
             for name, flag in JudgeSettings.list_flags().items()
@@ -211,7 +211,7 @@ def make_grader(
     length_penalty: LengthPenalty | None = None,
     run_dir: Path | None = None,
 ) -> CriterionGrader:
-    """The grader that the settings describe; with `run_dir`, it records replies there.
+    """Return the grader that the settings describe; with `run_dir`, it records replies there.
 
     Raises:
         ConfigError: a model, key, endpoint or price cannot be used; nothing was spent.
@@ -265,7 +265,7 @@ def make_grader(
 
 
 def digest_examples(grader: CriterionGrader) -> dict[str, str]:
-    """The digest of the few-shot examples, for manifests; empty without examples."""
+    """Return the digest of the few-shot examples, for manifests; empty without examples."""
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
@@ -273,7 +273,7 @@ def digest_examples(grader: CriterionGrader) -> dict[str, str]:
 
 
 def _name_flag(problem: str, model: str, of: str) -> str:
-    """The problem, with the flag instead of the field that it sets."""
+    """Return the problem, with the flag instead of the field that it sets."""
     for field, flag in (("temperature", f"{of}temperature"), ("timeout", "timeout")):
         head = f"model {model!r} has {field}="
         if problem.startswith(head):
@@ -296,7 +296,7 @@ def build_experiment_plan(
     labels: Sequence[str],
     compared: tuple[str, ...],
 ) -> ExperimentPlan:
-    """The plan of a run with these settings.
+    """Return the plan of a run with these settings.
 
     Args:
         settings: the settings.

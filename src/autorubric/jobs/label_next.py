@@ -96,7 +96,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
 
 def estimate_labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
-    """The mean score estimated from completed files of `label_next`.
+    """Return the mean score estimated from completed files of `label_next`.
 
     Raises:
         InputError: the files belong to another run or to another state of its labels.
@@ -108,7 +108,7 @@ def estimate_labelled_score(settings: LabelSettings, confidence: float) -> Label
 
 
 def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, label_choice.JudgedPairs]:
-    """The graded dataset, the labels in completed files, and the pairs of item and criterion."""
+    """Return the graded dataset, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
     return truth, read_filled_labels(settings.files, truth), label_choice.read_pairs(stored, truth)
@@ -165,13 +165,13 @@ class FilledLabels(NamedTuple):
     rows: list[label_choice.CellLabel]
 
     def weight_labels(self) -> list[label_choice.CellLabel]:
-        """The labels, weighted for those of their batch that are still open."""
+        """Return the labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
         shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, *_) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
     def find_open_batches(self) -> Iterator[str]:
-        """A note on each batch that has open labels."""
+        """Yield a note on each batch that has open labels."""
         got = Counter(label.batch for label in self.labels)
         for batch, (asked, *_) in sorted(self.draws.items()):
             if 0 < got[batch] < asked:
@@ -182,7 +182,7 @@ class FilledLabels(NamedTuple):
 
 
 def build_row(request: label_choice.LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
-    """The row of a label request.
+    """Return the row of a label request.
 
     Args:
         request: what to label.
@@ -209,7 +209,7 @@ def build_row(request: label_choice.LabelRequest, batch: int, draw: str, dataset
 
 
 def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledLabels:
-    """The labels in completed files of `--label-next --csv`; rows without a verdict are open.
+    """Return the labels in completed files of `--label-next --csv`; rows without a verdict are open.
 
     Args:
         paths: the files.
@@ -264,7 +264,7 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
 def _read_row(
     row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
 ) -> tuple[list[label_choice.CellLabel], list[str]]:
-    """The label of a row, with an empty verdict if it is open, or the problems of the row."""
+    """Return the label of a row, with an empty verdict if it is open, or the problems of the row."""
     try:
         label, draw = _read_label(row, dataset), row["draw"].strip()
         read_draw(draw)

@@ -264,13 +264,13 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
 
 
 def is_drawn(path: Path) -> bool:
-    """Whether a file was written by `agree --label-next --csv`."""
+    """Return whether a file was written by `agree --label-next --csv`."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and first.fields.keys() >= set(COLUMNS)
 
 
 def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
-    """The draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
+    """Return the draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
 
     Args:
         paths: the files.

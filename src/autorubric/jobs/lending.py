@@ -42,7 +42,7 @@ class SharedBudget:
         return more
 
     def compute_left(self) -> Amount:
-        """The budget that is not lent."""
+        """Return the budget that is not lent."""
         left = self.limit
         for amount in self.lent.values():
             left = left.minus(amount)

@@ -45,7 +45,7 @@ class RecordedRun(StoppableRun):
 
     @abstractmethod
     def count(self) -> tuple[int, int, int]:
-        """The numbers of all, finished and failed rows."""
+        """Return the numbers of all, finished and failed rows."""
 
     @abstractmethod
     def build_entries(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class RecordedRun(StoppableRun):
         return find_stand_in_note(model.name for model in self.models.values())
 
     def build_state(self) -> RunState:
-        """The state of the run, for progress displays."""
+        """Return the state of the run, for progress displays."""
         (rows, finished, failed), activity = self.count(), self.activity
         stage = StageState(self.stage, finished, sum(activity.in_flight for activity in activity), failed)
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
@@ -137,6 +137,6 @@ async def run_ledger(
 
 
 def open_estimate_ledger(out: Path) -> Ledger:
-    """The ledger of a run directory, for a dry run; an empty one if there is none."""
+    """Return the ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
     return Ledger.open(folder) if (folder / LEDGER_FILE).exists() else Ledger.in_memory()

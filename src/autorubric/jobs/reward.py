@@ -58,7 +58,7 @@ class RewardRuleSettings(JudgeSettings):
     }
 
     def build_reward_rule(self) -> RewardRule:
-        """The rule that turns a report into a reward."""
+        """Return the rule that turns a report into a reward."""
         overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
         return RewardRule(
             self.formula,

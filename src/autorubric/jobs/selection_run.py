@@ -136,7 +136,7 @@ class Selection:
 
 
 def is_run_directory(data: Path) -> bool:
-    """Whether DATA is the directory of a run, rather than a file of queries.
+    """Return whether DATA is the directory of a run, rather than a file of queries.
 
     Example:
         >>> is_run_directory(Path("final.jsonl"))
@@ -148,7 +148,7 @@ def is_run_directory(data: Path) -> bool:
 def select_from_run(
     folder: Path, keep: KeepRule, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
-    """The selection from a finished grading run, by its scores; sends no request.
+    """Return the selection from a finished grading run, by its scores; sends no request.
 
     Args:
         folder: the directory of the grading run.
@@ -179,7 +179,7 @@ def select_from_run(
 
 
 def _find_other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """How the grading run differs from that of an earlier selection."""
+    """Return how the grading run differs from that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
     return find_value_changes(before, {name: about[name] for name in before})
 
@@ -233,7 +233,7 @@ async def run_selection(selection: Selection) -> SelectionResult:
 
 
 async def estimate_selection(selection: Selection) -> SelectionResult:
-    """The requests and cost of the run; nothing is sent or written."""
+    """Return the requests and cost of the run; nothing is sent or written."""
     selection.settings.show_stand_ins(0, await _list_model_names(selection))
     rows: list[ModelEstimate] = []
     with open_estimate_ledger(selection.out) as ledger:
@@ -257,7 +257,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
 
 
 async def _list_model_names(selection: Selection) -> list[str]:
-    """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
+    """Return the names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
     check_priced(session.models, selection.limits.usd)
     names = [model.name for model in session.models.values()]
@@ -277,7 +277,7 @@ async def _list_model_names(selection: Selection) -> list[str]:
 
 
 async def _sample_candidates(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
-    """The run in which models write the candidates."""
+    """Return the run in which models write the candidates."""
     settings, limits = selection.settings, selection.limits
     async with (
         open_models(sampling.configs, limits.in_flight) as models,
@@ -333,7 +333,7 @@ def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
 async def _grade_candidates(
     selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
-    """The grading run, the score of each candidate, and why judgments failed."""
+    """Return the grading run, the score of each candidate, and why judgments failed."""
     settings, grader = selection.settings, selection.grader
     dataset = build_dataset(selection.queries, candidates, selection.out.name)
     plan = build_experiment_plan(settings, dataset, grader, selection.part, labels=labels, compared=_COMPARED)
@@ -387,12 +387,12 @@ def _list_selection_files() -> tuple[str, ...]:
 
 
 def _find_round() -> int | None:
-    """The round of this cluster worker; None for every other run, which samples and then grades."""
+    """Return the round of this cluster worker; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round
 
 
 def _find_generation(selection: Selection, ledger: Ledger) -> int:
-    """How many times sampling will have been started over, including this run."""
+    """Return how many times sampling will have been started over, including this run."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.add_up())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

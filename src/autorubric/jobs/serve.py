@@ -134,7 +134,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
     def build_processes(self) -> ServiceProcesses | None:
-        """The processes that serve; None if this process serves.
+        """Return the processes that serve; None if this process serves.
 
         Raises:
             ConfigError: a setting cannot be passed to other processes.
@@ -147,7 +147,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def describe_evolution(self) -> dict[str, Any] | None:
-        """What the manifest records about the evolution; another evolution is another service."""
+        """Return what the manifest records about the evolution; another evolution is another service."""
         if self.evolve is None:
             return None
         rule = {name: value for name, value in asdict(self.build_evolution_rule()).items() if name != "gates"}
@@ -156,7 +156,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
     def build_audit(self) -> AuditPlan | None:
-        """How the judge is audited; None without an audit."""
+        """Return how the judge is audited; None without an audit."""
         if self.audit is None:
             return None
         from autorubric.training.audit import AuditPlan
@@ -256,7 +256,7 @@ def _build_service(settings: ServeSettings, rule: RewardRule, limits: ServiceLim
 
 
 def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
-    """The required token, and the limits of a request's body and duration."""
+    """Return the required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
     token = read_token(settings.host, settings.token_env, environ)
@@ -264,7 +264,7 @@ def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> Service
 
 
 async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> EvolutionPlan | None:
-    """How the service evolves rubrics; the model stays open as long as the stack."""
+    """Return how the service evolves rubrics; the model stays open as long as the stack."""
     if settings.evolve is None:
         return None
     from autorubric.training.evolution.live import EvolutionPlan

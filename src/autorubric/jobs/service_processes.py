@@ -98,7 +98,7 @@ class ServiceProcesses:
         return self
 
     def snapshot(self) -> dict[str, Activity]:
-        """The activity of all processes so far, by role."""
+        """Return the activity of all processes so far, by role."""
         return self._sum_counts().activity
 
     async def run(self, listening: socket.socket, announce: Callable[[], object], stop: Stop) -> None:

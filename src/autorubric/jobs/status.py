@@ -83,7 +83,7 @@ class DriftSettings(Settings):
         return self
 
     def list_forms(self) -> list[str]:
-        """The output forms that were chosen, other than text."""
+        """Return the output forms that were chosen, other than text."""
         chosen = (("json", self.as_json), ("csv", self.as_csv), ("md", self.as_markdown))
         return [name for name, given in chosen if given]
 
@@ -254,7 +254,7 @@ doctor = blocking(doctor_async)
 
 
 def _group_by_address(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
-    """Each address with the models to look for there; None is the address of a model's provider."""
+    """Return each address with the models to look for there; None is the address of a model's provider."""
     found: dict[str, list[str]] = {url: [] for url in urls}
     at_providers: list[tuple[str | None, list[str]]] = []
     for name, own in named:

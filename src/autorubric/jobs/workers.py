@@ -128,7 +128,7 @@ class WorkerProcesses(StoppableRun):
         }
 
     def _build_order(self, worker: ShardChild) -> dict[str, Any]:
-        """The order for the process of a shard."""
+        """Return the order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
             name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")

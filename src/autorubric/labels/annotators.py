@@ -61,7 +61,7 @@ class Annotators:
 
 
 def compare_annotators(history: History, items: Items, finder: PairFinder) -> Annotators:
-    """The agreement of the annotators with one another; labels whose pair has changed do not count."""
+    """Return the agreement of the annotators with one another; labels whose pair has changed do not count."""
     names = list(history.annotators())
     shared: list[tuple[Pair, Criterion, dict[str, str | None]]] = []
     for key in history.labelled():

@@ -107,7 +107,7 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> B
 
 
 def list_known(history: History, finder: PairFinder) -> list[KnownPair]:
-    """The pairs of a label store that no draw may choose: labelled or drawn."""
+    """Return the pairs of a label store that no draw may choose: labelled or drawn."""
     known = dict[PairKey, KnownPair]()
     for key in (*history.draws, *history.labelled()):
         pair = finder.find_key(key)
@@ -123,7 +123,7 @@ def _load_pairs(run: Path) -> JudgedPairs:
 
 
 def is_large(run: Path) -> bool:
-    """Whether reading the run takes long, so that a child process reads it."""
+    """Return whether reading the run takes long, so that a child process reads it."""
     files = (run / ITEMS_FILE, run / DATASET_FILE)
     return sum(path.stat().st_size for path in files if path.exists()) >= _LARGE
 
@@ -154,7 +154,7 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], ba
 
 
 def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
-    """The pairs that a policy draws from: all except `criterion` and `disagreements`.
+    """Return the pairs that a policy draws from: all except `criterion` and `disagreements`.
 
     If several rubrics use a name, one criterion is found by its name in `autorubric agree`, such as `Right (Is 4)`.
     """
@@ -173,14 +173,14 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
 
 
 def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
-    """The sizes that the probabilities of a policy are proportional to."""
+    """Return the sizes that the probabilities of a policy are proportional to."""
     if policy == "label_next":
         return size_labels(pairs, truth)
     return rate_doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
 def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
-    """The truth including the known labels, and which pairs no draw may choose."""
+    """Return the truth including the known labels, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
     for pair, at in zip(known, pairs.find((pair.item, pair.place) for pair in known).tolist(), strict=True):

@@ -58,15 +58,15 @@ class Items(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, idx: int, /) -> DataItem: ...
     def get_item_rubric(self, idx: int, /) -> Rubric:
-        """The rubric that applies to an item."""
+        """Return the rubric that applies to an item."""
         ...
 
     def get_item_prompt(self, idx: int, /) -> str:
-        """The query that an item answers."""
+        """Return the query that an item answers."""
         ...
 
     def get_item_reference_submission(self, idx: int, /) -> str | None:
-        """The reference answer of an item."""
+        """Return the reference answer of an item."""
         ...
 
 
@@ -134,7 +134,7 @@ class Event:
 
 
 def find_pair(items: Items, index: int, place: int) -> Pair:
-    """The pair of an item and a criterion, by their places.
+    """Return the pair of an item and a criterion, by their places.
 
     Raises:
         InputError: the run has no such pair.
@@ -159,7 +159,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """The parts of a criterion that annotators read; a repetition within its rubric gets its number."""
+    """Return the parts of a criterion that annotators read; a repetition within its rubric gets its number."""
     own = _list_words(rubric[place])
     before = sum(criterion.requirement == own[0] and _list_words(criterion) == own for criterion in rubric[:place])
     return [*own, before] if before else own
@@ -170,18 +170,18 @@ def _list_words(criterion: Criterion) -> list[Any]:
 
 
 def name_item(item: DataItem, index: int) -> str:
-    """The name of an item in the store: its id, or `#` and its place."""
+    """Return the name of an item in the store: its id, or `#` and its place."""
     return f"#{index}" if item.id is None else to_utf8(item.id)
 
 
 def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
-    """The digest of what an annotator judges, without the weight, name and tags of the criterion."""
+    """Return the digest of what an annotator judges, without the weight, name and tags of the criterion."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def check_annotator(name: str) -> str:
-    r"""The name of an annotator, without surrounding spaces.
+    r"""Return the name of an annotator, without surrounding spaces.
 
     Raises:
         InputError: it is empty, too long, `majority`, or has a slash, a backslash or control characters.
@@ -204,7 +204,7 @@ def check_annotator(name: str) -> str:
 
 
 def list_choices(criterion: Criterion) -> tuple[str, ...]:
-    """The verdicts that an annotator can give: options, and CANNOT_ASSESS if no option is "not applicable".
+    """Return the verdicts that an annotator can give: options, and CANNOT_ASSESS if no option is "not applicable".
 
     Example:
         >>> options = [{"label": "a", "value": 0}, {"label": "b", "value": 1}]
@@ -237,7 +237,7 @@ def check_verdict(criterion: Criterion, verdict: str) -> str:
 
 
 def check_text(text: str, what: str) -> str:
-    """A note or a quote.
+    """Return a note or a quote.
 
     Raises:
         InputError: it is too long.
@@ -248,7 +248,7 @@ def check_text(text: str, what: str) -> str:
 
 
 def check_seconds(seconds: float | None) -> float | None:
-    """The time spent on a pair.
+    """Return the time spent on a pair.
 
     Raises:
         InputError: it is negative or not a number.
@@ -272,22 +272,22 @@ class PairFinder:
         self._found: dict[PairKey, Pair | None] = {}
 
     def find(self, event: Event) -> Pair | None:
-        """The pair of an event; None if it has changed or is gone."""
+        """Return the pair of an event; None if it has changed or is gone."""
         return self.find_key(event.key)
 
     def find_key(self, key: PairKey) -> Pair | None:
-        """The pair of a key that events have."""
+        """Return the pair of a key that events have."""
         if key not in self._found:
             self._found[key] = self._search(*key)
         return self._found[key]
 
     def find_criterion(self, key: PairKey) -> Criterion | None:
-        """The criterion of the pair of a key."""
+        """Return the criterion of the pair of a key."""
         pair = self.find_key(key)
         return None if pair is None else self._items.get_item_rubric(pair.index)[pair.place]
 
     def find_place(self, item: str) -> int | None:
-        """The place of an item in the dataset, by the name that the store has for it."""
+        """Return the place of an item in the dataset, by the name that the store has for it."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
             place = int(item[1:])
             if name_item(self._items[place], place) == item:
@@ -297,7 +297,7 @@ class PairFinder:
         return self._places.get(item)
 
     def named(self, item: str, criterion: str) -> Pair | None:
-        """The pair of an item and a criterion by their names."""
+        """Return the pair of an item and a criterion by their names."""
         index = self.find_place(item)
         if index is None:
             return None

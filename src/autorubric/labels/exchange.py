@@ -73,7 +73,7 @@ def read_labels(
     annotator: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> LabelsRead:
-    """The labels of files, matched to what was graded.
+    """Return the labels of files, matched to what was graded.
 
     Args:
         dataset: what was graded.
@@ -146,7 +146,7 @@ class _GivenLabels:
     first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
 
     def read_events(self, labels: Iterable[GivenLabel]) -> Iterator[Event]:
-        """An event for each label; what is wrong with one joins the problems."""
+        """Yield an event for each label; what is wrong with one joins the problems."""
         nameless: dict[str, None] = {}
         for given in labels:
             try:
@@ -185,7 +185,7 @@ class _GivenLabels:
 
 
 def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Event]:
-    """The events with new information, each superseding the label before it."""
+    """Yield the events with new information, each superseding the label before it."""
     latest: dict[Any, str | None] = {}
     draws = dict(history.draws)
     events = tuple(events)
@@ -220,7 +220,7 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
 
 
 def as_history(labels: LabelsRead) -> History:
-    """The labels of files as a history of their own.
+    """Return the labels of files as a history of their own.
 
     Raises:
         InputError: an export of events comes with other files.
@@ -231,12 +231,12 @@ def as_history(labels: LabelsRead) -> History:
 
 
 def is_events(path: Path) -> bool:
-    """Whether `labels --export` wrote a file as events."""
+    """Return whether `labels --export` wrote a file as events."""
     return _read_first_keys(path) >= {"kind", "digest", "annotator"}
 
 
 def is_rows(path: Path) -> bool:
-    """Whether `labels --export` wrote a file as rows of labels."""
+    """Return whether `labels --export` wrote a file as rows of labels."""
     return _read_first_keys(path) == {*_ROW}
 
 
@@ -246,7 +246,7 @@ def _read_first_keys(path: Path) -> set[str]:
 
 
 def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problems: list[str]) -> Iterator[Event]:
-    """The events of a file that `export_labels` wrote."""
+    """Yield the events of a file that `export_labels` wrote."""
     for number, record in enumerate(read_rows(path, problems, what="Label file"), start=1):
         try:
             event = _EVENTS.validate_json(json.dumps(record.fields), strict=True)
@@ -270,7 +270,7 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
 
 
 def format_labels(history: History, dataset: RubricDataset, form: Form, *, final: bool = False) -> Iterator[str]:
-    """The labels of a run as text, in parts.
+    """Yield the labels of a run as text, in parts.
 
     Args:
         history: the events.
@@ -293,7 +293,7 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
 
 def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
-    """The graded dataset; items with a label for every criterion have the labels that count as ground truth.
+    """Return the graded dataset; items with a label for every criterion have the labels that count as ground truth.
 
     Raises:
         InputError: no item has a label for every criterion.
@@ -322,7 +322,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
 
 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
-    """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
+    """Return whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
     return options is None or any(to_utf8(option.label) == verdict for option in options)
 

@@ -89,7 +89,7 @@ def label_agreement(
     draws: Draws = Draws(seed=0),  # noqa: B008 (a value)
     annotator: str | None = None,
 ) -> LabelAgreement:
-    """The agreement of a run with the labels of its store.
+    """Return the agreement of a run with the labels of its store.
 
     Labels of drawn pairs are weighted by the probabilities of the draw; see `autorubric.labels.weights`.
 
@@ -131,7 +131,7 @@ def label_agreement(
 
 
 def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) -> float:
-    """The half-width of the accuracy's interval after more labels of the same kind.
+    """Return the half-width of the accuracy's interval after more labels of the same kind.
 
     It shrinks with the square root of the number of labels. With fewer than five labels, or no interval, it is that
     of an accuracy of 0.5.
@@ -176,16 +176,16 @@ class JudgedRun:
         return self._table.scores
 
     def measure_all(self, name: str, labels: WeightedLabels) -> Agreement:
-        """The agreement over all criteria."""
+        """Return the agreement over all criteria."""
         return self._measure_points(name, self._select_decided(labels))
 
     def measure_judges(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
-        """The agreement of each judge of a panel over all criteria; none where one judge alone judged."""
+        """Return the agreement of each judge of a panel over all criteria; none where one judge alone judged."""
         judges = enumerate(self._table.judges if len(self._table.judges) > 1 else ())
         return tuple(self._measure_points(name, self._select_decided(labels, place)) for place, name in judges)
 
     def measure_criteria(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
-        """The agreement on each criterion that has a label."""
+        """Return the agreement on each criterion that has a label."""
         points = self._select_decided(labels)
         columns, placed = self.group_criteria(points)
         return tuple(
@@ -194,7 +194,7 @@ class JudgedRun:
         )
 
     def estimate_mean_score(self, labels: WeightedLabels) -> Estimate:
-        """The mean score: the judge's, plus its errors weighted as the labels are."""
+        """Return the mean score: the judge's, plus its errors weighted as the labels are."""
         pairs, at = self.pairs, self.find_places(labels)
         errors, amounts = self._compute_errors(labels)
         scores = correct_sums(pairs, errors, amounts)
@@ -203,7 +203,7 @@ class JudgedRun:
         return estimate_item_mean(scores, items, step, pairs.range, self._draws.confidence)
 
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
-        """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
+        """Return the mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
 
         Pairs without a verdict, or on which judge or label abstains, have no part in it. Empty where all items have
         their own rubrics.
@@ -241,11 +241,11 @@ class JudgedRun:
         return np.nan_to_num(truth - np.nan_to_num(pairs.values)), amounts
 
     def find_places(self, labels: WeightedLabels) -> Ints:
-        """The place of each labelled pair among the pairs of the run; -1 where it is not judged."""
+        """Return the place of each labelled pair among the pairs of the run; -1 where it is not judged."""
         return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
     def encode_pairs(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """The weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
+        """Return the weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
 
         The verdicts are those of the panel, or of one of its judges.
         """
@@ -259,22 +259,22 @@ class JudgedRun:
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
     def group_criteria(self, points: Points) -> tuple[Sequence[Column], Points]:
-        """The criteria of some pairs; one for all of a kind where items have their own rubrics."""
+        """Return the criteria of some pairs; one for all of a kind where items have their own rubrics."""
         return pool_columns(self.columns, points) if self.pooled else (self.columns, points)
 
     def compute_sums(self, points: Points) -> tuple[Layout, Floats]:
-        """What each item that has one of the pairs adds, and where the sums of each criterion are."""
+        """Return what each item that has one of the pairs adds, and where the sums of each criterion are."""
         columns, points = self.group_criteria(points)
         items, row = np.unique(points.row, return_inverse=True)
         return sum_items(columns, len(items), replace(points, row=row))
 
     def _select_decided(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """The codes of pairs on which both sides decide."""
+        """Return the codes of pairs on which both sides decide."""
         points = self.encode_pairs(labels, judge)
         return points.select((points.truth >= 0) & (points.judged >= 0))
 
     def _measure_points(self, name: str, points: Points, place: int | None = None) -> Agreement:
-        """The agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
+        """Return the agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
         if not len(points):
             none = Estimate(None, reason="no pair of label and verdict")
             return Agreement(name, 0, 0, none, none, None, none)
@@ -295,7 +295,7 @@ class JudgedRun:
 
 
 def _encode_label(column: Column, word: str) -> int:
-    """The code of a label of the store."""
+    """Return the code of a label of the store."""
     return column.labels.index(word) if word in column.labels else ABSTAINED
 
 
@@ -351,7 +351,7 @@ def compare_by_labels(
 def correct_by_labels(
     run: GradedRun, dataset: RubricDataset, history: History, confidence: float = 0.95, annotator: str | None = None
 ) -> CorrectedScores:
-    """The mean score and the mean of each criterion, plus the judge's errors on drawn labels, weighted.
+    """Return the mean score and the mean of each criterion, plus the judge's errors on drawn labels, weighted.
 
     Args:
         run: the graded run.

@@ -40,7 +40,7 @@ _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of
 
 
 def _detect_kind(keys: Collection[str]) -> str:
-    """The kind of a file, by the keys of its first record; empty for a table."""
+    """Return the kind of a file, by the keys of its first record; empty for a table."""
     if has_items(keys):
         return _DATASET
     if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):
@@ -63,7 +63,7 @@ class LabelFile:
     notes: list[str] = field(default_factory=list)
 
     def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[GivenLabel]:
-        """The labels of the file; what is wrong with a row joins the problems.
+        """Yield the labels of the file; what is wrong with a row joins the problems.
 
         Args:
             dataset: what was graded.
@@ -124,7 +124,7 @@ class _Questions:
 
     @classmethod
     def from_dataset(cls, dataset: RubricDataset) -> _Questions:
-        """The side questions for a dataset; a question named like a criterion has labels instead."""
+        """Return the side questions for a dataset; a question named like a criterion has labels instead."""
         names = {name.lower() for criteria in collect_rubrics(dataset) for name in name_criteria(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
@@ -151,7 +151,7 @@ def _read_argilla(record: Record, aside: _Questions) -> Iterator[GivenLabel]:
 
 
 def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
-    """The submitted answers of each user, by question."""
+    """Return the submitted answers of each user, by question."""
     found: dict[str, dict[str, Any]] = {}
     for name, user, status, value in _list_answers(fields):
         if status in ("submitted", None):
@@ -210,7 +210,7 @@ def _read_label_studio(record: Record, aside: _Questions) -> Iterator[GivenLabel
 
 
 def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bool:
-    """Whether the last action on an annotation was a reviewer's rejection (Label Studio Enterprise)."""
+    """Return whether the last action on an annotation was a reviewer's rejection (Label Studio Enterprise)."""
     reviews = sorted(annotation.get("reviews") or (), key=lambda review: str(review.get("created_at") or ""))
     last = annotation.get("last_action")
     is_rejected = last == "rejected" or (not last and bool(reviews) and reviews[-1].get("accepted") is False)

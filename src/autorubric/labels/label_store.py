@@ -74,17 +74,17 @@ class History:
         return self.events[-1].id if self.events else 0
 
     def find_last(self, annotator: str) -> Event | None:
-        """The annotator's latest label, skip or adjudication that is not undone."""
+        """Return the annotator's latest label, skip or adjudication that is not undone."""
         stack = self._by_annotator.get(annotator)
         return stack[-1] if stack else None
 
     def own(self, key: PairKey, annotator: str) -> Event | None:
-        """An annotator's last word on a pair: a label, a skip or None."""
+        """Return an annotator's last word on a pair: a label, a skip or None."""
         stack = self._said.get(key, {}).get(annotator)
         return stack[-1] if stack else None
 
     def labels(self, key: PairKey) -> dict[str, Event]:
-        """The label of each annotator who labelled a pair, first label first."""
+        """Return the label of each annotator who labelled a pair, first label first."""
         labels = self._said.get(key)
         if labels is None:
             return {}
@@ -93,22 +93,22 @@ class History:
         return dict(sorted(found, key=lambda pair: pair[1].id))
 
     def decision(self, key: PairKey) -> Event | None:
-        """The current adjudication of a pair."""
+        """Return the current adjudication of a pair."""
         stack = self._decided.get(key)
         return stack[-1] if stack else None
 
     def labelled(self) -> Iterator[PairKey]:
-        """The pairs with a current label or adjudication."""
+        """Yield the pairs with a current label or adjudication."""
         for key in dict.fromkeys((*self._said, *self._decided)):
             if self.labels(key) or self.decision(key) is not None:
                 yield key
 
     def annotators(self) -> dict[str, int]:
-        """The number of current labels of each annotator, in alphabetical order."""
+        """Return the number of current labels of each annotator, in alphabetical order."""
         return dict(sorted(Counter(name for key in self._said for name in self.labels(key)).items()))
 
     def differing(self, *, decided: bool = False) -> list[PairKey]:
-        """The pairs on which annotators differ.
+        """Return the pairs on which annotators differ.
 
         Args:
             decided: also those that an adjudication settled.
@@ -139,13 +139,13 @@ class History:
         return choose_majority(criterion, words)
 
     def count_kinds(self, annotator: str) -> Counter[str]:
-        """The number of current labels, skips and adjudications of an annotator."""
+        """Return the number of current labels, skips and adjudications of an annotator."""
         own = (stacks[annotator][-1] for stacks in self._said.values() if stacks.get(annotator))
         decided = (stack[-1] for stack in self._decided.values() if stack and stack[-1].annotator == annotator)
         return Counter(event.kind for event in (*own, *decided))
 
     def known_at(self, event: int) -> set[PairKey]:
-        """The pairs that had a label or an adjudication right after the event of that number."""
+        """Return the pairs that had a label or an adjudication right after the event of that number."""
         return set(History(one for one in self.events if one.id <= event).labelled())
 
 
@@ -236,7 +236,7 @@ class LabelStore:
 
 
 def store_path(run: Path) -> Path:
-    """The path of the label store of a run.
+    """Return the path of the label store of a run.
 
     Example:
         >>> store_path(Path("graded")).as_posix()
@@ -307,7 +307,7 @@ def _build_read_error(path: Path, error: sqlite3.Error) -> InputError:
 
 
 def find_labelled_run(path: Path) -> Path | None:
-    """The run directory of a label store, given as its folder or file; None for any other path.
+    """Return the run directory of a label store, given as its folder or file; None for any other path.
 
     Example:
         >>> find_labelled_run(Path("labels.csv")) is None
@@ -318,7 +318,7 @@ def find_labelled_run(path: Path) -> Path | None:
 
 
 def read_history(run: Path, known: History | None = None) -> History:
-    """The labels of a run, without a lock; empty if it has no store.
+    """Return the labels of a run, without a lock; empty if it has no store.
 
     Args:
         run: the run directory.
@@ -344,7 +344,7 @@ def read_history(run: Path, known: History | None = None) -> History:
 
 
 def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
-    """The events after number `after`; damaged ones are left out, with a warning."""
+    """Yield the events after number `after`; damaged ones are left out, with a warning."""
     # Text that is not valid UTF-8 was damaged after it was written, so its checksum does not match.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state
@@ -369,7 +369,7 @@ def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iter
 
 
 def _read_last_number(connection: sqlite3.Connection) -> int:
-    """The number of the last event that was ever added; SQLite keeps it."""
+    """Return the number of the last event that was ever added; SQLite keeps it."""
     number: int = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
     return number
 

@@ -113,7 +113,7 @@ class Queue:
                 raise InputError(f"there are no pairs to label: {reason}")
 
     def task(self, index: int, place: int) -> Task:
-        """What an annotator sees of any pair.
+        """Return what an annotator sees of any pair.
 
         Raises:
             InputError: the run has no such pair.
@@ -187,7 +187,7 @@ class Queue:
             return self._build_task(pair)
 
     def disputes(self) -> list[Dispute]:
-        """The pairs on which annotators differ, without a current adjudication."""
+        """Return the pairs on which annotators differ, without a current adjudication."""
         with self._lock:
             found = []
             for key in self.history.differing():
@@ -212,12 +212,12 @@ class Queue:
         return self._store_event("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
-        """Whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
+        """Return whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
         own = self.history.own(find_pair(self._items, index, place).key, check_annotator(annotator))
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
-        """The progress of an annotator."""
+        """Return the progress of an annotator."""
         name = check_annotator(annotator)
         with self._lock:
             kinds = self.history.count_kinds(name)
@@ -260,7 +260,7 @@ class Queue:
             return made
 
     def _find_waiting(self, name: str) -> Pair | None:
-        """A pair of the batches so far."""
+        """Return a pair of the batches so far."""
         if self._again.get(name):
             return self._again[name][-1]
         self._pending = [pair for pair in self._pending if not self._is_done(pair)]
@@ -276,7 +276,7 @@ class Queue:
         return not self._is_done(pair)
 
     def _needs_second(self, pair: Pair) -> bool:
-        """Whether a second annotator labels the pair too; the same answer in every process."""
+        """Return whether a second annotator labels the pair too; the same answer in every process."""
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.second_share * 2**64
 
@@ -318,7 +318,7 @@ class Queue:
 
 
 def check_share(share: float) -> float:
-    """A share of pairs.
+    """Return a share of pairs.
 
     Raises:
         InputError: it is not a number from 0 to 1.

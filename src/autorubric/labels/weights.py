@@ -54,7 +54,7 @@ class WeightedLabels:
 def weight_labels(
     history: History, finder: PairFinder, pairs: JudgedPairs, annotator: str | None = None
 ) -> WeightedLabels:
-    """The labels of a run with their weights.
+    """Return the labels of a run with their weights.
 
     Args:
         history: the events of the store.
@@ -117,7 +117,7 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotato
 
 
 def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
-    """A sentence on the pairs without a decision on which annotators are tied, if there are any."""
+    """Yield a sentence on the pairs without a decision on which annotators are tied, if there are any."""
     open_ones = history.differing()
     tied = sum(
         finder.find_key(key) is not None and history.verdict(key, None, finder.find_criterion(key)) is None
@@ -145,7 +145,7 @@ class _Batch:
 
 
 def _list_batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
-    """The batches of which a pair has a label, in order."""
+    """Return the batches of which a pair has a label, in order."""
     have, found = {pair.key for pair in labels}, []
     for number, draws in sorted(history.batches.items()):
         got = sum(draw.key in have for draw in draws)
@@ -155,7 +155,7 @@ def _list_batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
 
 
 def _find_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
-    """The policy and criterion that define the pairs of the draws, and their batches.
+    """Return the policy and criterion that define the pairs of the draws, and their batches.
 
     Where some were drawn from all pairs, it is these: to each of them, pairs that others drew earlier are known.
     """
@@ -195,7 +195,7 @@ def _average_weights(
     pairs: JudgedPairs,
     inside: Flags,
 ) -> Floats:
-    """The weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
+    """Return the weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
     every, used = batches
     weights, total = np.zeros(len(labels)), sum(batch.labels for batch in used)
     shares = {key: batch.share for batch in every for key in batch.draws}

@@ -93,7 +93,7 @@ class Hints:
         self._all = [*self._ascii, *filter(None, chinese.split(", "))]
 
     def occur_in(self, text: str) -> bool:
-        """Whether a text contains one of them."""
+        """Return whether a text contains one of them."""
         return any(map(text.__contains__, self._ascii if text.isascii() else self._all))
 
 
@@ -141,7 +141,7 @@ _TRANSLATION = compile_late(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译�
 
 @lru_cache(maxsize=256)
 def detect_language(text: str) -> str | None:
-    """The code of the language a text is in; None if it is mixed, about translation, too short or unknown."""
+    """Return the code of the language a text is in; None if it is mixed, about translation, too short or unknown."""
     text = normalize("NFC", text[:_LONGEST].lower())
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None

@@ -146,7 +146,7 @@ STATISTICS = (
 
 @lru_cache(maxsize=1)
 def load_statistics() -> tuple[Statistic, ...]:
-    """All statistics: the built-in ones, then those of installed packages, by name."""
+    """Return all statistics: the built-in ones, then those of installed packages, by name."""
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
     for name in find_plugins(_GROUP):
@@ -163,7 +163,7 @@ def load_statistics() -> tuple[Statistic, ...]:
 
 
 def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, float | None]:
-    """The value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
+    """Return the value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
 
     A value is None if the statistic is undefined for these pairs.
     """
@@ -212,14 +212,14 @@ class MeasuredModel(MetricModel):
 
     @classmethod
     def to_fields(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
-        """The values of the fields; None for a statistic that was not measured."""
+        """Return the values of the fields; None for a statistic that was not measured."""
         by_field = {name: _STATISTIC_BY_FIELD.get(name, name) for name in cls.model_fields}
         known = {statistic.name for statistic in load_statistics()}
         fields: dict[str, Any] = {field: values.get(name) for field, name in by_field.items() if name in known}
         return fields | {"statistics": {k: v for k, v in values.items() if k in known - set(by_field.values())}}
 
     def find(self, statistic: str) -> float | None:
-        """The value of a statistic by its name in the registry; None if it is undefined."""
+        """Return the value of a statistic by its name in the registry; None if it is undefined."""
         for name in type(self).model_fields:
             if _STATISTIC_BY_FIELD.get(name, name) == statistic:
                 found: float | None = getattr(self, name)

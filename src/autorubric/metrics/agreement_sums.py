@@ -66,12 +66,12 @@ class Layout:
         return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
     def count_hits(self, total: Floats) -> tuple[Floats, Floats]:
-        """The agreeing pairs and all pairs of each criterion, from the sums over items."""
+        """Return the agreeing pairs and all pairs of each criterion, from the sums over items."""
         tables, _ = self.split_tables(total)
         return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
     def split_tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
-        """The confusion matrix of each criterion, and that of all binary ones together, from sums (…, m)."""
+        """Return the confusion matrix of each criterion, and that of all binary ones together, from sums (…, m)."""
         tables = [
             sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
             for start, size in zip(self.starts, self.sizes, strict=False)
@@ -80,7 +80,7 @@ class Layout:
         return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
     def compute_intervals(self, sums: Floats, draws: Draws) -> list[IntervalResult]:
-        """An interval for each statistic of `summarize`, from what each item adds to the sums.
+        """Return an interval for each statistic of `summarize`, from what each item adds to the sums.
 
         The mean κ is over the criteria whose κ is defined in all items.
         """
@@ -114,7 +114,7 @@ class Layout:
 def sum_items(
     columns: Sequence[Column], rows: int, points: Points, scores: ScorePairs | None = None
 ) -> tuple[Layout, Floats]:
-    """The layout of the sums, and what each of the first `rows` items adds: rows × (all cells + `SCORE_SUMS`).
+    """Return the layout of the sums, and what each of the first `rows` items adds: rows × (all cells + `SCORE_SUMS`).
 
     Weights of points are relative: equal ones count as 1, others as 1 on average.
     """
@@ -150,7 +150,7 @@ class ColumnAgreement(NamedTuple):
 
 
 def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> ColumnAgreement:
-    """The agreement over the chosen columns; intervals by resampling items.
+    """Return the agreement over the chosen columns; intervals by resampling items.
 
     Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
     """
@@ -182,7 +182,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Co
 
 
 def pool_columns(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
-    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
+    """Return the same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
     met = next((column for column in columns if column.kind == "binary"), Column.from_criterion(criterion, 0))
@@ -199,7 +199,7 @@ def pool_columns(columns: Sequence[Column], points: Points) -> tuple[tuple[Colum
 
 
 def compute_majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
-    """The accuracy of always giving the most frequent label of each criterion; None without pairs.
+    """Return the accuracy of always giving the most frequent label of each criterion; None without pairs.
 
     With `pooled`, criteria with the same categories share one, as items with their own rubrics have too few labels
     of one criterion.

@@ -16,7 +16,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
-    """The quotient, NaN where the divisor is 0."""
+    """Return the quotient, NaN where the divisor is 0."""
     top, bottom = np.asarray(above, float), np.asarray(below, float)
     undefined = np.full(np.broadcast(top, bottom).shape, np.nan)
     found: Floats = np.divide(top, bottom, out=undefined, where=bottom != 0)
@@ -24,13 +24,13 @@ def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
 
 
 def nan_to_none(value: Any) -> float | None:
-    """The number, or None if it is NaN."""
+    """Return the number, or None if it is NaN."""
     number = float(value)
     return None if np.isnan(number) else number
 
 
 def read_numbers(*series: ArrayLike) -> list[Floats]:
-    """Each series as a flat array of finite floats; all must have the same length."""
+    """Return each series as a flat array of finite floats; all must have the same length."""
     found = list[Floats]()
     for values in series:
         try:

@@ -83,7 +83,7 @@ class JudgeComparison(Displayed, MetricModel):
     warnings: list[str] = Field(default_factory=list)
 
     def summary(self) -> str:
-        """The differences as text, and which judge agrees more, if the interval shows it."""
+        """Return the differences as text, and which judge agrees more, if the interval shows it."""
         return "\n".join(_render_lines(self))
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
@@ -104,7 +104,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     cannot_assess: CannotAssessMode = "exclude",
     na_mode: NAMode = "exclude",
 ) -> JudgeComparison:
-    """The difference between two runs in agreement with the labels, over the pairs that both judged.
+    """Return the difference between two runs in agreement with the labels, over the pairs that both judged.
 
     Intervals leave out one item at a time (jackknife). P-values exchange the two judges item by item, which keeps
     the correlation within an item; the smallest possible one is 1 / (n_replicates + 1).
@@ -171,13 +171,13 @@ def build_comparison(made: list[Difference], items: int, draws: Draws, notes: Se
 
 
 def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
-    """A labelled run; errors say which of the two it is."""
+    """Return a labelled run; errors say which of the two it is."""
     with problems_at(f"run {name}: "):
         return read_labelled_run(run, dataset, modes)
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """Both runs scored by one rule; if there is none, without scores and with the reason.
+    """Return both runs scored by one rule; if there is none, without scores and with the reason.
 
     A run without a recorded rule takes that of the other, if that gives its scores too.
     """
@@ -194,7 +194,7 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
 
 
 def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
-    """The run scored by another rule; None if it recorded its own, or the other does not give its scores."""
+    """Return the run scored by another rule; None if it recorded its own, or the other does not give its scores."""
     if read_rule(run.table.settings) is not None:
         return None
     stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}
@@ -206,7 +206,7 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 def compute_differences(
     layout: Layout, sums: tuple[Floats, Floats], named: tuple[Sequence[str], Ints, int], draws: Draws
 ) -> list[Difference]:
-    """The difference of each of `SUMMED`, then that of each criterion's κ, of two judges on the same items.
+    """Return the difference of each of `SUMMED`, then that of each criterion's κ, of two judges on the same items.
 
     Args:
         layout: where the sums of each criterion are.
@@ -248,7 +248,7 @@ def compute_differences(
 
 
 def _share_criteria(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Floats]:
-    """The statistics of both judges, with the mean κ over the criteria whose κ is defined for both."""
+    """Return the statistics of both judges, with the mean κ over the criteria whose κ is defined for both."""
     each, mean = slice(len(SUMMED), None), SUMMED.index("mean_kappa")
     shared = ~np.isnan(a[..., each] + b[..., each]) & counted
     for found in (a, b):
@@ -257,7 +257,7 @@ def _share_criteria(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Float
 
 
 def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -> list[float | None]:
-    """The two-sided p-value of each statistic: the judges are exchanged item by item at random (Pitman 1937).
+    """Return the two-sided p-value of each statistic: the judges are exchanged item by item at random (Pitman 1937).
 
     It is the share of exchanges, the observed one included, in which the statistic differs at least as much.
     """
@@ -276,7 +276,7 @@ def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -
 
 
 def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """Both runs on their common items and pairs, and a sentence on labelled pairs that a run did not judge."""
+    """Return both runs on their common items and pairs, and a sentence on labelled pairs that a run did not judge."""
     columns: dict[Hashable, Column] = {}
     for run in (a, b):
         for column in run.table.columns:
@@ -309,7 +309,7 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
 
 
 def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints) -> LabelledRun:
-    """The run on `items`, in their order, with the columns of both runs."""
+    """Return the run on `items`, in their order, with the columns of both runs."""
     moved = np.array([columns[column.key].index for column in run.table.columns], np.int64)
     kept = np.isin(run.table.items, items)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
@@ -340,7 +340,7 @@ def _render_values(found: Difference) -> str:
 
 
 def describe_winner(difference: Difference) -> str:
-    """A sentence on which judge agrees more with the labels, if the interval supports one."""
+    """Return a sentence on which judge agrees more with the labels, if the interval supports one."""
     ends, p_value = difference.ci, difference.p_value or 0.0
     if ends is None or ends.lower <= 0.0 <= ends.upper or p_value > 1.0 - ends.confidence:
         return "On these items, the difference in agreement between the two runs is not significant."

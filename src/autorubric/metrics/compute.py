@@ -95,7 +95,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
 
 
 def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per_judge: bool) -> MetricsResult:
-    """All statistics of the labelled items of a run, with intervals if `draws` is given."""
+    """Return all statistics of the labelled items of a run, with intervals if `draws` is given."""
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
@@ -183,7 +183,7 @@ def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: C
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
-    """The agreement over the criteria of each tag, by name of the tag."""
+    """Return the agreement over the criteria of each tag, by name of the tag."""
     columns = run.table.columns
     made = []
     for tag in sorted({tag for column in columns for tag in column.criterion.tags or ()}):
@@ -205,7 +205,7 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 
 
 def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
-    """The published form of a judge's self-consistency."""
+    """Return the published form of a judge's self-consistency."""
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
         n_judgments=judge.judgments,
@@ -218,7 +218,7 @@ def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelf
 
 
 def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> dict[str, JudgeMetrics]:
-    """The agreement of each judge, by its id; refuses judges with gaps that no cascade explains."""
+    """Return the agreement of each judge, by its id; refuses judges with gaps that no cascade explains."""
     table = run.table
     if not table.escalated:
         _refuse_gaps(table)
@@ -249,7 +249,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:
-    """The confusion matrix of binary votes and labels, with abstentions as a category; None without any."""
+    """Return the confusion matrix of binary votes and labels, with abstentions as a category; None without any."""
     points = table.points
     chosen = points.select(table.is_binary[points.column] & (points.judged > FAILED))
     if not len(chosen):
@@ -312,7 +312,7 @@ def _mark_correct(table: Table, judges: Ints) -> Floats:
 
 
 def _find_most_frequent(table: Table, votes: Ints) -> Ints:
-    """The most frequent category of each point; ties go to the lowest score, abstentions win only if alone."""
+    """Return the most frequent category of each point; ties go to the lowest score, abstentions win only if alone."""
     best = np.full(votes.shape[1], FAILED, np.int64)
     best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
     most = np.zeros(votes.shape[1], np.int64)

@@ -68,7 +68,7 @@ class ConfidenceSequence:
         return self._scale(self._total / self.count) if self.count else math.nan
 
     def compute_interval(self) -> Interval:
-        """The current interval, within the range of the values."""
+        """Return the current interval, within the range of the values."""
         if not self.count:
             return Interval(self.lowest, self.highest, 1 - self.alpha)
         share, reach = self._total / self.count, _compute_bound(self._squares, self.alpha / 2) / self.count
@@ -84,7 +84,7 @@ class ConfidenceSequence:
         return _log_mixture(excess, self._squares, _find_rho(self.alpha / 2)) > math.log(2 / self.alpha)
 
     def _scale(self, share: float) -> float:
-        """A share of the range in the units of the values."""
+        """Return a share of the range in the units of the values."""
         return self.lowest + share * (self.highest - self.lowest)
 
 
@@ -105,13 +105,13 @@ def _compute_bound(squares: float, alpha: float) -> float:
 
 
 def _find_rho(alpha: float) -> float:
-    """The tuning parameter ρ for which the mixture is tightest at `_TIGHTEST` (`best_rho` of confseq)."""
+    """Return the tuning parameter ρ for which the mixture is tightest at `_TIGHTEST` (`best_rho` of confseq)."""
     doubled = math.log(1 / (2 * alpha)) if alpha < 0.5 else 1e-9
     return _TIGHTEST / (2 * doubled + math.log(1 + 2 * doubled))
 
 
 def _log_mixture(total: float, squares: float, rho: float) -> float:
-    """The logarithm of the gamma-exponential mixture martingale of values with range 1."""
+    """Return the logarithm of the gamma-exponential mixture martingale of values with range 1."""
     shape, scale = squares + rho, total + squares + rho
     constant = rho * math.log(rho) - math.lgamma(rho) - math.log(_lower_gamma(rho, rho))
     return (
@@ -125,7 +125,7 @@ def _log_mixture(total: float, squares: float, rho: float) -> float:
 
 
 def _lower_gamma(shape: float, x: float) -> float:
-    """The regularised lower incomplete gamma function for `x` of at least `shape`, by its power series."""
+    """Return the regularised lower incomplete gamma function for `x` of at least `shape`, by its power series."""
     term = total = 1.0
     step = shape
     while term > 1e-17 * total:
@@ -228,7 +228,7 @@ class GrowthSequence:
             self._restart()
 
     def find_growth(self) -> Growth | None:
-        """The comparison whose lower bound is highest; None before the first restart.
+        """Return the comparison whose lower bound is highest; None before the first restart.
 
         All intervals together, at all moments, miss with a probability of at most twice `alpha`.
         """
@@ -244,7 +244,7 @@ class GrowthSequence:
         self._next = math.floor(self.whole.count * _SPACING)
 
     def _compare_means(self, restart: _Restart) -> Growth:
-        """The comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
+        """Return the comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
         after = restart.after.compute_interval()
         interval = Interval(after.low - restart.before.high, after.high - restart.before.low, 1 - 2 * self.alpha)
         return Growth(restart.since, self.whole.count, restart.baseline, restart.after.mean, interval)

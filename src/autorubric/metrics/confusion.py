@@ -9,13 +9,13 @@ from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
 
 
 def count_pairs(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
-    """The confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
+    """Return the confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 
 
 def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0) -> float | None:
-    """The share of pairs on the diagonal of a table of counts, in [0, 1]; None for an empty one.
+    """Return the share of pairs on the diagonal of a table of counts, in [0, 1]; None for an empty one.
 
     Args:
         counts: rows are the truth.
@@ -33,7 +33,7 @@ def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0)
 
 
 def balanced_accuracy(counts: ArrayLike) -> float | None:
-    """The mean recall over the categories that occur in the truth, in [0, 1]; None for fewer than two.
+    """Return the mean recall over the categories that occur in the truth, in [0, 1]; None for fewer than two.
 
     Source: Brodersen et al. 2010, equation 1.
 
@@ -100,7 +100,7 @@ KappaWeights: TypeAlias = Literal["nominal", "linear", "quadratic"]
 
 
 def compute_agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floats:
-    """How much each pair of categories counts as agreement, in [0, 1].
+    """Return how much each pair of categories counts as agreement, in [0, 1].
 
     Args:
         values: of the categories. Only the distances between them count, so options with values 0, 0.5 and 1
@@ -269,7 +269,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: Arr
 
 
 def _compute_distances(totals: Floats, points: Floats, level: Level) -> Floats:
-    """The squared distance of each pair of categories."""
+    """Return the squared distance of each pair of categories."""
     if level == "nominal":
         return 1.0 - np.eye(len(points))
     if level == "ordinal":
@@ -285,7 +285,7 @@ _CONSTANT = 1e-12
 
 
 def icc(values: ArrayLike) -> float | None:
-    """The intraclass correlation over the items that every judge scored, at most 1.
+    """Return the intraclass correlation over the items that every judge scored, at most 1.
 
     None for fewer than two items or judges, and if all scores are equal. A judge's leniency counts as disagreement.
     Source: ICC(2,1) of Shrout and Fleiss 1979.

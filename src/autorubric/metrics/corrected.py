@@ -53,7 +53,7 @@ def correct_mean(
     scale: ScoreRange = UNIT,
     confidence: float = 0.95,
 ) -> Corrections:
-    """The mean score, corrected for the judge's errors.
+    """Return the mean score, corrected for the judge's errors.
 
     The labelled items must be a random part of the run. With β the slope of label on judged score,
     λ = β / (1 + n/N) and the estimate mean(label) + λ·(mean(judged rest) − mean(judged labelled)), whose
@@ -94,7 +94,7 @@ def correct_mean(
 
 
 def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
-    """The mean of scores, with an interval that stays on their scale; see `mean_interval`."""
+    """Return the mean of scores, with an interval that stays on their scale; see `mean_interval`."""
     numbers = np.asarray(values, dtype=float)
     n, total = len(numbers), float(numbers.sum())
     interval = mean_interval(n, total, float(numbers @ numbers), scale[:2], confidence)
@@ -104,7 +104,7 @@ def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: f
 
 
 def _estimate_ppi_mean(truth: Floats, seen: Floats, rest: Floats, scale: ScoreRange, confidence: float) -> Estimate:
-    """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
+    """Return the regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()
     total = float(apart @ apart)
@@ -166,7 +166,7 @@ def corrected_scores(
     rule: ScoreRule | None = None,
     confidence: float = 0.95,
 ) -> CorrectedScores:
-    """The run's scores, corrected with the ground truth of the items that have it.
+    """Return the run's scores, corrected with the ground truth of the items that have it.
 
     The estimates describe all submissions like these, not only the graded ones. They are valid if the labelled items
     were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label, and `ppi` of a
@@ -226,7 +226,7 @@ class Estimand(NamedTuple):
     scale: ScoreRange | None
 
     def correct(self, confidence: float) -> Corrections:
-        """The estimates by every method."""
+        """Return the estimates by every method."""
         parts = self.truth, self.seen, self.rest
         if self.scale is None:
             labels_only = estimate_rate(self.labels, confidence, NO_LABELS)
@@ -238,7 +238,7 @@ class Estimand(NamedTuple):
 
 
 def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Estimand]:
-    """The mean score of a run and the mean of each criterion; no criteria if items have their own rubrics.
+    """Yield the mean score of a run and the mean of each criterion; no criteria if items have their own rubrics.
 
     Raises:
         InputError: no item has ground truth.
@@ -253,7 +253,7 @@ def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Est
 
 
 def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
-    """The mean score: of labels over all items that have them, otherwise over those with a score."""
+    """Return the mean score: of labels over all items that have them, otherwise over those with a score."""
     truth, scored = score_rows(table, table.points.truth, rule), ~np.isnan(table.scores)
     labelled = table.labelled & ~np.isnan(truth)
     both, rest = labelled & scored, scored & ~table.labelled
@@ -262,7 +262,7 @@ def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
 
 
 def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
-    """The range of a run's scores, and how far one error on the heaviest criterion moves one."""
+    """Return the range of a run's scores, and how far one error on the heaviest criterion moves one."""
     if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
@@ -276,7 +276,7 @@ def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
 
 
 def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Estimand:
-    """The mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
+    """Return the mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
     parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen], truth[~np.isnan(truth)]
@@ -302,7 +302,7 @@ def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterat
 
 
 def _describe_unpaired(every: list[Estimand]) -> Iterator[str]:
-    """A sentence on labels without a value of the judge, which no correction uses."""
+    """Yield a sentence on labels without a value of the judge, which no correction uses."""
     lost = [(estimand, len(estimand.labels) - len(estimand.truth)) for estimand in every]
     named = [f"{one.name or 'mean score'} {count} of {len(one.labels)}" for one, count in lost if count]
     if named:

@@ -55,7 +55,7 @@ class Corrections:
 def correct_rate(
     labels: npt.ArrayLike, judged: npt.ArrayLike, judged_rest: npt.ArrayLike, confidence: float = 0.95
 ) -> Corrections:
-    """The pass rate of a binary criterion, corrected for the judge's errors.
+    """Return the pass rate of a binary criterion, corrected for the judge's errors.
 
     The labelled items must be a random part of the run; for `ppi` they may also be chosen by the judge's verdict,
     and for `rogan_gladen` by their label. `ppi` is the post-stratified estimate: the rate of labels within each
@@ -109,7 +109,7 @@ def estimate_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: st
 
 
 def count_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
-    """The 2 × 2 table of labels and verdicts, both 0 or 1."""
+    """Return the 2 × 2 table of labels and verdicts, both 0 or 1."""
     truth, verdicts = np.asarray(labels, dtype=bool), np.asarray(judged, dtype=bool)
     check_paired(len(truth), len(verdicts))
     return LabelledCells(
@@ -212,7 +212,7 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
 
 @lru_cache(maxsize=8192)
 def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Interval:
-    """The posterior interval of the pass rate q·p₁ + (1 - q)·p₀, by Monte Carlo with a fixed seed.
+    """Return the posterior interval of the pass rate q·p₁ + (1 - q)·p₀, by Monte Carlo with a fixed seed.
 
     q is the rate at which the judge says MET, p₁ and p₀ are the rates of MET within its MET and UNMET. All three
     have Jeffreys' prior. This is the chain rule estimate of Hofer, Maynez, Dhingra, Fisch, Globerson and Cohen,
@@ -231,7 +231,7 @@ def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, con
 def rogan_gladen_interval(
     cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
 ) -> Interval | None:
-    """The interval of the pass rate of `rogan_gladen`, by Monte Carlo with a fixed seed.
+    """Return the interval of the pass rate of `rogan_gladen`, by Monte Carlo with a fixed seed.
 
     The judge's rates on the rest and on each class, and the rate of MET among the labels, are drawn from their
     posteriors with Jeffreys' prior; each draw gives a rate, clipped to [0, 1] (Henrion, bootComb, Int. J.
@@ -267,13 +267,13 @@ def _draw_posterior(hits: int, misses: int, seed: int) -> npt.NDArray[np.float64
 
 
 def _compute_credible_interval(draws: npt.NDArray[np.float64], confidence: float) -> Interval:
-    """The equal-tailed credible interval of a posterior, from draws of it."""
+    """Return the equal-tailed credible interval of a posterior, from draws of it."""
     low, high = np.quantile(draws, ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0))
     return Interval(float(low), float(high), confidence)
 
 
 def _explain_missing(met: int, unmet: int, rest: int) -> str:
-    """Why Rogan-Gladen has no estimate: it needs labels of both classes, and items without labels."""
+    """Return why Rogan-Gladen has no estimate: it needs labels of both classes, and items without labels."""
     if not (met or unmet):
         return NO_LABELS
     if not rest:
@@ -282,7 +282,7 @@ def _explain_missing(met: int, unmet: int, rest: int) -> str:
 
 
 def build_missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
-    """The estimate of a correction with too few labels, or nothing to correct; None if it can be computed."""
+    """Return the estimate of a correction with too few labels, or nothing to correct; None if it can be computed."""
     if not labels:
         return Estimate(None, reason=NO_LABELS)
     if labels < least:

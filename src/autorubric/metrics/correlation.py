@@ -50,7 +50,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
 
 
 def is_constant(values: Floats) -> bool:
-    """Whether the values are all the same, up to rounding."""
+    """Return whether the values are all the same, up to rounding."""
     return len(values) == 0 or bool(np.ptp(values) <= _CONSTANT * np.abs(values).max())
 
 
@@ -111,7 +111,7 @@ class OrderCounts(NamedTuple):
 
 
 def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> OrderCounts:
-    """The pairs that two series order alike, and those that they do not. O(n · log n).
+    """Return the pairs that two series order alike, and those that they do not. O(n · log n).
 
     Args:
         x: one series.
@@ -143,7 +143,7 @@ def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) ->
 
 
 def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -> float:
-    """The standard error of the correlation of independent series, with whatever ties.
+    """Return the standard error of the correlation of independent series, with whatever ties.
 
     1/√(n − 1) for Pearson's, and for Spearman's of the ranks (Pitman 1937); Kendall 1970, equation 4.3, for τ-b.
     """
@@ -160,7 +160,7 @@ def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -
 
 
 def _count_inversions(values: Ints, width: int, size: int) -> Ints:
-    """The number of pairs in descending order within each group.
+    """Return the number of pairs in descending order within each group.
 
     Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair.
 
@@ -208,7 +208,7 @@ _METHODS: dict[str, Callable[[ArrayLike, ArrayLike], tuple[float, float] | None]
 def compute_correlation(
     x: ArrayLike, y: ArrayLike, method: CorrelationMethod = "spearman", confidence: float = 0.95
 ) -> CorrelationResult:
-    """The correlation of two series.
+    """Return the correlation of two series.
 
     The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
     random groups (the delete-a-group jackknife, Kott 2001). The formulas for Fisher's z assume normal values, or
@@ -263,7 +263,7 @@ def compute_correlation(
 
 
 def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The root of the mean squared difference, in units of the values; None for no values.
+    """Return the root of the mean squared difference, in units of the values; None for no values.
 
     Example:
         >>> rmse([0.0, 1.0], [0.0, 0.5])
@@ -274,7 +274,7 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
 
 
 def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The mean size of the difference, in units of the values; None for no values.
+    """Return the mean size of the difference, in units of the values; None for no values.
 
     Example:
         >>> mae([0.0, 1.0], [0.0, 0.5])

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 def systematic_bias(
     y_pred: ArrayLike, y_true: ArrayLike, *, paired: bool = True, confidence: float = 0.95
 ) -> BiasResult:
-    """The mean of predicted − true, with a t-test, Cohen's d and an interval.
+    """Return the mean of predicted − true, with a t-test, Cohen's d and an interval.
 
     If all differences are equal, effect size and interval are undefined: their spread is unknown.
 
@@ -92,7 +92,7 @@ _LEAST_SHIFT = 0.01
 
 
 def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> float | None:
-    """The area between the two distribution functions; None if a sample is empty.
+    """Return the area between the two distribution functions; None if a sample is empty.
 
     Args:
         dist1: one sample.
@@ -109,7 +109,7 @@ def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool 
 
 
 def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> EMDResult:
-    """The earth mover's distance, and the direction in which the first sample differs.
+    """Return the earth mover's distance, and the direction in which the first sample differs.
 
     Normalized, it is a share of the range of the two samples, so samples of nearly equal scores can be as far apart
     as 0 and 1. `score_distance` uses the scale of scores instead.
@@ -130,7 +130,7 @@ def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool
 
 
 def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
-    """The earth mover's distance in shares of the scale of scores: [0, 1], extended to values beyond.
+    """Return the earth mover's distance in shares of the scale of scores: [0, 1], extended to values beyond.
 
     Args:
         dist1: one sample, such as the judge's scores.
@@ -149,7 +149,7 @@ def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
 
 
 def _measure_distance(first: Floats, second: Floats, unit: float) -> EMDResult:
-    """The distance of two samples, in multiples of `unit`."""
+    """Return the distance of two samples, in multiples of `unit`."""
     if not len(first) or not len(second):
         return EMDResult(
             emd=None,
@@ -175,7 +175,7 @@ def _measure_distance(first: Floats, second: Floats, unit: float) -> EMDResult:
 
 
 def _compute_area_between(first: Floats, second: Floats) -> float:
-    """The area between two empirical distribution functions (Wasserstein-1), from sorted samples."""
+    """Return the area between two empirical distribution functions (Wasserstein-1), from sorted samples."""
     every = np.sort(np.concatenate([first, second]))
     steps = np.diff(every)
     below_first = np.searchsorted(first, every[:-1], side="right") / len(first)
@@ -184,7 +184,7 @@ def _compute_area_between(first: Floats, second: Floats) -> float:
 
 
 def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResult:
-    """The two-sided Kolmogorov-Smirnov test of two samples, or of one against a normal distribution, by scipy.
+    """Return the two-sided Kolmogorov-Smirnov test of two samples, or of one against a normal distribution, by scipy.
 
     The p-value is exact for two samples of up to 10,000 values each and for one sample, else asymptotic.
 
@@ -226,7 +226,7 @@ def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
 
 
 def _run_test(test: str, *sample: object) -> KSTestResult:
-    """The result of a test of scipy; undefined without a sample."""
+    """Return the result of a test of scipy; undefined without a sample."""
     require(["scipy"], "stats", "the Kolmogorov-Smirnov test")
     if not sample:
         return KSTestResult(statistic=None, p_value=None, is_significant=False)

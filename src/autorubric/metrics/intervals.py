@@ -49,17 +49,17 @@ class Interval(NamedTuple):
         return self.high - self.low
 
     def contains(self, value: float) -> bool:
-        """Whether the value lies in it, its ends included."""
+        """Return whether the value lies in it, its ends included."""
         return self.low <= value <= self.high
 
     def clip(self, least: float, most: float) -> Interval:
-        """The part of it between two bounds, for quantities that cannot lie beyond."""
+        """Return the part of it between two bounds, for quantities that cannot lie beyond."""
         return Interval(
             float(min(max(self.low, least), most)), float(max(min(self.high, most), least)), self.confidence
         )
 
     def widen(self, value: float) -> Interval:
-        """The interval, extended to a value."""
+        """Return the interval, extended to a value."""
         return Interval(min(self.low, value), max(self.high, value), self.confidence)
 
 
@@ -90,7 +90,7 @@ class Estimate:
 
 
 def check_confidence(confidence: float) -> float:
-    """The confidence level, if it is one."""
+    """Return the confidence level, if it is one."""
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence={confidence}; expected a number between 0 and 1, such as 0.95")
     return confidence
@@ -99,7 +99,7 @@ def check_confidence(confidence: float) -> float:
 def wilson_interval(
     hits: float, n: float, confidence: float = 0.95, quantile: float | None = None
 ) -> Interval | None:
-    """The score interval of a proportion; None for no observations.
+    """Return the score interval of a proportion; None for no observations.
 
     (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. Observations must be independent, one
     per item; `autorubric.metrics.jackknife.share_interval` allows for several criteria of one item.
@@ -158,7 +158,7 @@ def mean_interval(
     confidence: float = 0.95,
     clusters: Sequence[tuple[int, float]] = (),
 ) -> Interval | None:
-    """The confidence interval of a mean, from the sums of its values; None for fewer than two.
+    """Return the confidence interval of a mean, from the sums of its values; None for fewer than two.
 
     On a bounded scale that of `bounded_interval`, with a quarter of a pseudo-value added at each end, so that equal
     values do not look certain. Otherwise Student's t, mean ± t·s/√n; None where all values are equal. For
@@ -204,7 +204,7 @@ def mean_interval(
 def _estimate_clustered_interval(
     n: int, total: float, clusters: Sequence[tuple[int, float]], ends: tuple[float, float] | None, confidence: float
 ) -> Interval | None:
-    """The interval of `mean_interval` for values in clusters."""
+    """Return the interval of `mean_interval` for values in clusters."""
     size, scale = n / len(clusters), ends or ()
     weight, number = n + _AT_EACH_END * size * len(scale), len(clusters) + _AT_EACH_END * len(scale)
     mean = (total + _AT_EACH_END * size * sum(scale)) / weight
@@ -252,7 +252,7 @@ def adjust_p_values(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def t_p_value(t: float, df: float) -> float:
-    """The two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²).
+    """Return the two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²).
 
     With infinite `df` that of a standard normal statistic.
     """
@@ -266,7 +266,7 @@ def t_p_value(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, df: float) -> float:
-    """The value below which Student's t with `df` degrees of freedom lies with this probability."""
+    """Return the value below which Student's t with `df` degrees of freedom lies with this probability."""
     if probability == 0.5:
         return 0.0
     if probability < 0.5:
@@ -287,7 +287,7 @@ def t_quantile(probability: float, df: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction.
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction.
 
     Source: Abramowitz and Stegun 26.5.8, evaluated by Lentz's method.
     """
@@ -319,7 +319,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def _avoid_zero(value: float) -> float:
-    """The value, or a tiny one instead of 0, as a divisor."""
+    """Return the value, or a tiny one instead of 0, as a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 

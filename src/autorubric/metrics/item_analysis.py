@@ -30,7 +30,7 @@ def correlate_columns(values: npt.ArrayLike) -> Floats:
 
 
 def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Estimate:
-    """A correlation with Fisher's interval: atanh r ± z / √(n − 3)."""
+    """Return a correlation with Fisher's interval: atanh r ± z / √(n − 3)."""
     if math.isnan(value):
         return Estimate(None, n=n, reason="one side is constant")
     if n < 4:
@@ -43,7 +43,7 @@ def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Esti
 
 
 def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
-    """The corrected item-total correlation: each criterion's points with the points of all others.
+    """Return the corrected item-total correlation: each criterion's points with the points of all others.
 
     The others are those that were judged on the item, as a mean over their weights. A pitfall (negative weight)
     counts as what it costs, so that a sound one correlates positively too. NaN where either side is constant.
@@ -61,7 +61,7 @@ def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike
 
 
 def count_effective_criteria(values: npt.ArrayLike) -> float | None:
-    """How many independent criteria these amount to: (Σλ)² / Σλ² over the eigenvalues of their correlations.
+    """Return how many independent criteria these amount to: (Σλ)² / Σλ² over the eigenvalues of their correlations.
 
     Constant criteria count for nothing; k copies of one criterion count for one. None if all are constant.
     """
@@ -75,7 +75,7 @@ def count_effective_criteria(values: npt.ArrayLike) -> float | None:
 
 
 def compute_score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None:
-    """The share of the variance of the points that each criterion decides: Cov(w·v, Σ w·v) / Var(Σ w·v).
+    """Return the share of the variance of the points that each criterion decides: Cov(w·v, Σ w·v) / Var(Σ w·v).
 
     The shares sum to 1; one below 0 works against the rest. Only items with every criterion judged count; None with
     fewer than two, or where all score the same.
@@ -109,7 +109,7 @@ class GroupVariance(NamedTuple):
 
 
 def estimate_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable], n: int) -> GroupVariance:
-    """The variance of the reward in groups of n rollouts, from the rewards of submissions by query.
+    """Return the variance of the reward in groups of n rollouts, from the rewards of submissions by query.
 
     `silent` averages over queries the share of groups of n, drawn without replacement from the query's
     rewards, that are all equal: Σ C(count of a value, n) / C(rewards, n).
@@ -175,7 +175,7 @@ class ItemResponse(NamedTuple):
 
 
 def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
-    """The model's parameters by marginal maximum likelihood; None with fewer than three criteria or ten items.
+    """Return the model's parameters by marginal maximum likelihood; None with fewer than three criteria or ten items.
 
     EM over 41 abilities (Bock and Aitkin, Psychometrika 46 (1981)), with one damped Newton step per criterion and
     round. Weak normal priors (slope 1 ± 1, level 0 ± 3) keep criteria that all meet finite, at the price of some
@@ -214,7 +214,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
 
 
 def _compute_posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Floats:
-    """The E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
+    """Return the E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
     logit = np.outer(slope, _ABILITIES) + level[:, None]
     log_met, log_missed = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
     log_joint = met @ log_met + missed @ log_missed + np.log(_PRIOR)
@@ -223,7 +223,7 @@ def _compute_posterior(met: Floats, missed: Floats, slope: Floats, level: Floats
 
 
 def _compute_newton_step(met: Floats, missed: Floats, slope: Floats, level: Floats) -> tuple[Floats, Floats]:
-    """The M-step: one damped Newton step of slope and level of all criteria together.
+    """Return the M-step: one damped Newton step of slope and level of all criteria together.
 
     `met` and `missed` are the expected counts of the E-step, criteria × abilities.
     """

@@ -42,7 +42,7 @@ class Draws(NamedTuple):
     finer: int = 20
 
     def count_kappa_draws(self, points: int) -> int:
-        """How many draws a posterior of κ takes: many of few points, which cost little.
+        """Return how many draws a posterior of κ takes: many of few points, which cost little.
 
         With 20,000 draws, an end of the interval has a Monte-Carlo error of about 1% of the interval's width; with
         1,000 draws it is about 4%, enough to change whether a judge can be relied on.
@@ -58,7 +58,7 @@ class Draws(NamedTuple):
 
 
 def check_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
-    """The draws, validated; `named` is the caller's name of `replicates`.
+    """Return the draws, validated; `named` is the caller's name of `replicates`.
 
     Raises:
         InputError: a value is out of its range.
@@ -82,7 +82,7 @@ def jackknife_intervals(
     times: Floats | None = None,
     least_error: float = 0.0,
 ) -> list[Interval | None]:
-    """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
+    """Return an interval for each statistic; None if it is undefined, or the same whichever item is left out.
 
     Student's t with n − 1 degrees of freedom of the jackknife's variance (Tukey 1958), on the scale where the
     statistic is nearest to normal: artanh for κ (Fleiss and Davies 1982 for the jackknife of κ). A share has Wilson's
@@ -123,7 +123,7 @@ def jackknife_intervals(
 
 
 def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
-    """The jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
+    """Return the jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
 
     Args:
         left_out: the statistic without each item.
@@ -137,7 +137,7 @@ def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
 def share_interval(
     hits: Floats, pairs: Floats, confidence: float = 0.95, times: Floats | None = None
 ) -> Interval | None:
-    """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
+    """Return the interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
 
     Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). If each item is
     one observation, Wilson's plain interval. If the share is the same in every item, its variance is unknown: then
@@ -167,7 +167,7 @@ def share_interval(
 
 
 def count_effective_items(sizes: Floats, times: Floats | None = None) -> float:
-    """The effective number of items of different sizes, (Σ size)² / Σ size² (Kish 1965).
+    """Return the effective number of items of different sizes, (Σ size)² / Σ size² (Kish 1965).
 
     Args:
         sizes: how many pairs each item has, or how many these stand for.
@@ -217,7 +217,7 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
 
 
 def _compute_null_error(counts: Floats, weights: Floats, pairs: float) -> float:
-    """The standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
+    """Return the standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
     rows, columns = (counts.sum(axis=axis) / counts.sum() for axis in (1, 0))
     expected, chance = float(rows @ weights @ columns), np.outer(rows, columns)
     variance = float((chance * (weights - (weights @ columns)[:, None] - rows @ weights) ** 2).sum()) - expected**2
@@ -232,7 +232,7 @@ class IntervalResult(NamedTuple):
 
 
 def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> IntervalResult:
-    """The interval of κ, with items as the unit; None where κ is undefined.
+    """Return the interval of κ, with items as the unit; None where κ is undefined.
 
     For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
     with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several pairs or
@@ -330,7 +330,7 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
 
 
 def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float, float], confidence: float) -> float:
-    """The effective sample size for κ: the number of independent pairs with the jackknife's variance.
+    """Return the effective sample size for κ: the number of independent pairs with the jackknife's variance.
 
     By the large-sample variance of κ (Fleiss, Cohen and Everitt 1969), reduced for few items as by Korn and Graubard
     (1998); the effective number of items if κ does not vary. `sizes` are that number and the number of pairs.
@@ -345,7 +345,7 @@ def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float,
 
 
 def _kappa_variance(counts: Floats) -> float:
-    """The large-sample variance of κ times the number of independent pairs, by the delta method."""
+    """Return the large-sample variance of κ times the number of independent pairs, by the delta method."""
     p = counts / counts.sum()
     row, column = p.sum(axis=1), p.sum(axis=0)
     apart, chance = 1.0 - float(np.trace(p)), 1.0 - float(row @ column)

@@ -41,7 +41,7 @@ class ItemIndex:
         return self._by_text.get(item.submission)
 
     def explain_no_match(self, graded: Iterable[DataItem | None]) -> str:
-        """Why none of the graded items was found."""
+        """Return why none of the graded items was found."""
         known = [item for item in graded if item is not None]
         if not self.items or not known:
             return f"it has {pluralize(len(self.items), 'item')}"
@@ -68,7 +68,7 @@ def match_criteria(
 
 
 def describe_mismatch(index: int, item: DataItem, texts: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
-    """A sentence on a report whose criteria are not those of its item's rubric."""
+    """Return a sentence on a report whose criteria are not those of its item's rubric."""
     if len(texts) != len(rubric):
         detail = f"the report has {pluralize(len(texts), 'criterion')}, its rubric {len(rubric)}"
     else:
@@ -83,12 +83,12 @@ def describe_mismatch(index: int, item: DataItem, texts: Sequence[tuple[str | No
 
 
 def describe_ungraded(labelled: int) -> str:
-    """A sentence on items with ground truth that a run does not have."""
+    """Return a sentence on items with ground truth that a run does not have."""
     return f"{pluralize(labelled, 'item')} with ground truth {'was' if labelled == 1 else 'were'} not graded"
 
 
 def relabel(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
-    """The graded items with the ground truth of another dataset, and sentences on what did not match.
+    """Return the graded items with the ground truth of another dataset, and sentences on what did not match.
 
     Items are found by `ItemIndex`, criteria by their text, in any order. A graded item that is not in `labels` has no
     ground truth.
@@ -137,7 +137,7 @@ def relabel(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset
 def _reorder_labels(
     rubric: Rubric, place: int, labels: RubricDataset, problems: list[str]
 ) -> list[CriterionVerdict | str] | None:
-    """The labels of an item in the order of the rubric that it was graded by."""
+    """Return the labels of an item in the order of the rubric that it was graded by."""
     truth, theirs = labels.items[place].ground_truth, labels.get_item_rubric(place)
     if truth is None:
         return None

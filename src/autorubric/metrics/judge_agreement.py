@@ -140,7 +140,7 @@ def measure_judge_agreement(  # noqa: PLR0913 (the arguments of compute_metrics)
     na_mode: NAMode = "exclude",
     most_disputed: int = 10,
 ) -> JudgeAgreement:
-    """The agreement among the judges of a panel, or between the final verdicts of two runs, without labels.
+    """Return the agreement among the judges of a panel, or between the final verdicts of two runs, without labels.
 
     Verdicts of checks and of the rule for empty submissions are left out.
 
@@ -182,7 +182,7 @@ def measure_judge_agreement(  # noqa: PLR0913 (the arguments of compute_metrics)
 
 
 def _measure(votes: _Votes, part: set[tuple[int, int]], dataset: RubricDataset, most_disputed: int) -> JudgeAgreement:
-    """The agreement of the votes; `part` are the pairs of judges that were asked about different points."""
+    """Return the agreement of the votes; `part` are the pairs of judges that were asked about different points."""
     table = votes.table
     full = [pair for pair in votes.pairs if pair not in part] or votes.pairs
     of_columns = table.columns if len(table.columns) <= _MOST_CRITERIA else ()
@@ -225,7 +225,7 @@ def _select_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
 
 
 def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
-    """The criteria that two runs have both judged, as a table whose judges are the runs."""
+    """Return the criteria that two runs have both judged, as a table whose judges are the runs."""
     places = {column.key: column.index for column in a.columns}
     moved = np.array([places.get(column.key, -1) for column in b.columns], np.int64)
     width = len(a.columns)
@@ -247,7 +247,7 @@ def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
 
 
 def _read_judged_verdicts(table: Table) -> Ints:
-    """The final verdict of each point; ABSENT if no judge voted on it, or the item has no judgment."""
+    """Return the final verdict of each point; ABSENT if no judge voted on it, or the item has no judgment."""
     verdicts = np.where(table.failed[table.points.row], ABSENT, table.points.judged)
     if not table.judges:
         return verdicts
@@ -269,11 +269,11 @@ class _Votes:
         self.pairs = list(combinations(range(len(self.table.judges)), 2))
 
     def find_common(self, pair: tuple[int, int]) -> Flags:
-        """The points on which both judges gave a verdict."""
+        """Return the points on which both judges gave a verdict."""
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
     def compare(self, name: str, pairs: Sequence[tuple[int, int]], column: Column | None = None) -> VoteAgreement:
-        """How often the given pairs of judges agree, on one criterion or on all, with items as clusters."""
+        """Return how often the given pairs of judges agree, on one criterion or on all, with items as clusters."""
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
@@ -298,7 +298,7 @@ class _Votes:
         )
 
     def compare_two(self, pair: tuple[int, int], *, part: bool) -> JudgePair:
-        """Two judges by the statistics of labelled pairs that treat both sides alike."""
+        """Return two judges by the statistics of labelled pairs that treat both sides alike."""
         table = self.table
         one, two = (table.points.votes[place] for place in pair)
         asked = replace(table.points, truth=one, judged=two).select((one > ABSENT) & (two > ABSENT))
@@ -320,7 +320,7 @@ class _Votes:
         )
 
     def find_disputed(self, pairs: list[tuple[int, int]], dataset: RubricDataset, most: int) -> list[DisputedItem]:
-        """The items with the largest shares of pairs that differ."""
+        """Return the items with the largest shares of pairs that differ."""
         points = self.table.points
         same, count = self._count_agreements(pairs, np.ones(len(points), bool))
         share = np.divide(count - same, count, out=np.zeros(len(self.table.items)), where=count > 0)
@@ -340,7 +340,7 @@ class _Votes:
         ]
 
     def _count_agreements(self, pairs: Sequence[tuple[int, int]], chosen: Flags) -> tuple[Floats, Floats]:
-        """How many pairs of verdicts of each item are the same, and how many there are."""
+        """Return how many pairs of verdicts of each item are the same, and how many there are."""
         same, count = np.zeros(len(self.table.items)), np.zeros(len(self.table.items))
         for pair in pairs:
             both = chosen & self.find_common(pair)
@@ -352,7 +352,7 @@ class _Votes:
 
 
 def _rank_agreement(found: VoteAgreement) -> float:
-    """The sort key: the lowest agreement first, undefined ones last."""
+    """Return the sort key: the lowest agreement first, undefined ones last."""
     return 2.0 if found.agreement is None else found.agreement
 
 

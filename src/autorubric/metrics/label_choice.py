@@ -97,12 +97,12 @@ class JudgedPairs:
         return len(self.rows)
 
     def find_name(self, pair: int) -> str:
-        """The name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
+        """Return the name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
         first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
         return name_criteria(self.criteria[first:end])[int(self.places[pair])]
 
     def find(self, places: Iterable[tuple[int, int]]) -> Ints:
-        """The positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
+        """Return the positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
         rows = {item: row for row, item in enumerate(self.items)}
         starts = np.searchsorted(self.rows, np.arange(len(self.items) + 1))
         found = []
@@ -130,7 +130,7 @@ class JudgedPairs:
         return float(least.mean()), float(most.mean())
 
     def sum_by_item(self, amounts: Floats) -> Floats:
-        """The sum of each item's amounts, one amount for each pair."""
+        """Return the sum of each item's amounts, one amount for each pair."""
         return np.bincount(self.rows, amounts, minlength=len(self.items)).astype(float)
 
 
@@ -176,7 +176,7 @@ def label_next(
     labels: Iterable[CellLabel] = (),
     seed: int = 0,
 ) -> list[LabelRequest]:
-    """The k pairs of item and criterion whose labels shrink the interval of the mean score most.
+    """Return the k pairs of item and criterion whose labels shrink the interval of the mean score most.
 
     Pairs are drawn, not ranked: taking the k most doubtful ones would bias the score. Pairs that have a label
     (ground truth of the item, or in `labels`) are left out and show how often the judge errs on each criterion
@@ -231,7 +231,7 @@ def sampled_score(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The mean score that labels drawn by `label_next` give: the judge's, plus its errors weighted by 1/π.
+    """Return the mean score that labels drawn by `label_next` give: the judge's, plus its errors weighted by 1/π.
 
     Each batch gives an unbiased estimate, as earlier labels count as known and the rest is drawn again; batches are
     averaged by their size. The score is the weighted sum of an item's criteria by the run's rule, before a length
@@ -274,7 +274,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
 
 
 def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
-    """Each item's score, corrected for its own labels and for the mean error of its criteria and verdicts.
+    """Return each item's score, corrected for its own labels and for the mean error of its criteria and verdicts.
 
     `errors` are label − verdict of each pair; `weights` how many pairs each label stands for, 0 without a label.
     """
@@ -291,7 +291,7 @@ def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
 
 
 def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """The sizes to draw by: the standard deviation that the error of each pair adds to the score."""
+    """Return the sizes to draw by: the standard deviation that the error of each pair adds to the score."""
     wrong = rate_doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 
@@ -299,7 +299,7 @@ def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
 def estimate_item_mean(
     items: Floats, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
 ) -> Estimate:
-    """The mean of corrected item scores, with an interval that accounts for how few items were labelled.
+    """Return the mean of corrected item scores, with an interval that accounts for how few items were labelled.
 
     The normal interval, clipped to the range of means: weights of 1/π spread estimates beyond it, so that Wilson's
     interval, which assumes a bounded spread, covers as little as 83% for rare criteria.
@@ -315,12 +315,12 @@ def estimate_item_mean(
 
 
 def find_open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
-    """The pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
+    """Return the pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
     return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
 def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
-    """The pairs' truth, with these labels."""
+    """Return the pairs' truth, with these labels."""
     labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
     for label, pair in zip(
@@ -350,7 +350,7 @@ def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
 
 
 def rate_doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """How likely each judgment is to be wrong, in [0.02, 0.9].
+    """Return how likely each judgment is to be wrong, in [0.02, 0.9].
 
     What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each kind of pair and verdict by
     errors found / errors expected among the labels, each plus one, so that few labels change little.

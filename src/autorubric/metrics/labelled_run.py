@@ -23,7 +23,7 @@ S = TypeVar("S", CannotAssessStats, NAStats)
 
 
 def resolve_abstentions(table: Table) -> Points:
-    """The points with a category on both sides: failures left out, abstentions resolved."""
+    """Return the points with a category on both sides: failures left out, abstentions resolved."""
     points = table.points
     judged = points.select(points.judged > FAILED)
     if table.modes.na == "as_category":
@@ -109,7 +109,7 @@ def read_labelled_run(
     modes: Modes = EXCLUDE,
     per_item_metrics: PerItemMetrics = "auto",
 ) -> LabelledRun:
-    """The labelled items of a run."""
+    """Return the labelled items of a run."""
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
@@ -140,7 +140,7 @@ def read_labelled_run(
 
 
 def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
-    """The length penalty of each row's submission, in words, as settings do not record a user's own length."""
+    """Return the length penalty of each row's submission, in words, as settings do not record a user's own length."""
     penalty = read_part(LengthPenalty, settings, "length_penalty")
     parts = (split_submission(dataset[int(item)].submission) for item in table.items)
     return np.array([compute_length_penalty(each, penalty) for each in parts])

@@ -29,7 +29,7 @@ from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, b
 
 
 def build_part(column: Column, points: Points, votes: Ints) -> Part:
-    """The pairs of one criterion, abstentions resolved, and its votes (judges × labelled points) as cast."""
+    """Return the pairs of one criterion, abstentions resolved, and its votes (judges × labelled points) as cast."""
     # An abstention that is a category has no value.
     has_values = max(points.truth.max(initial=0), points.judged.max(initial=0)) < len(column.values)
     none = np.empty(0)
@@ -71,7 +71,7 @@ class PairAgreement(NamedTuple):
 
 
 def measure_pairs(criterion: Criterion, counts: Sequence[tuple[str, str, int]]) -> PairAgreement:
-    """The agreement of two raters on a criterion.
+    """Return the agreement of two raters on a criterion.
 
     Args:
         criterion: with its options.
@@ -116,7 +116,7 @@ def measure_pairs(criterion: Criterion, counts: Sequence[tuple[str, str, int]]) 
 def measure_criteria(
     run: LabelledRun, confidence: float, kappa_intervals: Mapping[str, ConfidenceInterval | None]
 ) -> list[CriterionMetricsUnion]:
-    """The agreement on each criterion; `kappa_intervals` are by the index of the column."""
+    """Return the agreement on each criterion; `kappa_intervals` are by the index of the column."""
     by_column = []
     for points in (run.table.points, run.points):
         ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
@@ -180,7 +180,7 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
 
 
 def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: ColumnAgreement) -> PooledScaleMetrics:
-    """The agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
+    """Return the agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
     columns = run.table.columns
     points = run.points.select(np.array([column.kind == kind for column in columns])[run.points.column])
     votes, values = map_codes(raw.votes, columns, raw.column), None
@@ -216,7 +216,7 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Co
 
 
 def _pair_values(columns: Sequence[Column], points: Points) -> tuple[Floats, Floats]:
-    """The values of labels and verdicts; empty where an abstention is a category, which has no value."""
+    """Return the values of labels and verdicts; empty where an abstention is a category, which has no value."""
     sizes = np.array([len(column.values) for column in columns], np.int64)[points.column]
     if ((points.truth >= sizes) | (points.judged >= sizes)).any():
         return np.empty(0), np.empty(0)

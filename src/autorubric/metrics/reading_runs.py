@@ -50,7 +50,7 @@ def read_table(
 def read_graded_table(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
 ) -> Table:
-    """The table of the items that have a report with criteria, labelled or not."""
+    """Return the table of the items that have a report with criteria, labelled or not."""
     table = read_table(run, dataset, modes)
     if table.extra:
         total = len(table.items) + len(table.extra) + table.repeated
@@ -71,7 +71,7 @@ def describe_left_out(table: Table, use: str) -> Iterator[str]:
 
 
 def _list_results(reports: Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
-    """The results of the items that have a report."""
+    """Yield the results of the items that have a report."""
     if dataset is None:
         raise InputError(_NO_ITEMS)
     if len(reports) != len(dataset):
@@ -80,12 +80,12 @@ def _list_results(reports: Sequence[Report | None], dataset: RubricDataset | Non
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
-    """The fields of a record or of a model, which has the same names."""
+    """Return the fields of a record or of a model, which has the same names."""
     return value if isinstance(value, dict) else vars(value)
 
 
 def _find_failure_code(error: str) -> int:
-    """The code of a judgment without a verdict: it failed, or was not requested."""
+    """Return the code of a judgment without a verdict: it failed, or was not requested."""
     from autorubric.llm.failure_groups import NOT_MADE, parse_failure
 
     return ABSENT if parse_failure(error)[0] in NOT_MADE else FAILED
@@ -189,7 +189,7 @@ class _TableBuilder:
         return True
 
     def _find_columns(self, rubric: Rubric) -> tuple[Rubric, list[Column], list[str]]:
-        """A rubric with its columns and requirements; equal criteria of several rubrics share a column."""
+        """Return a rubric with its columns and requirements; equal criteria of several rubrics share a column."""
         if id(rubric) not in self._by_rubric:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()

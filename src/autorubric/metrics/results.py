@@ -361,7 +361,7 @@ class MetricsResult(Displayed, MeasuredModel):
         return self.summary()
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The metrics as text for human readers.
+        """Return the metrics as text for human readers.
 
         Args:
             verbose: also the correlations of scores, the coverage of criteria and the judges.

@@ -85,12 +85,12 @@ class CriterionAnalysis:
     reason: str = ""
 
     def to_row(self) -> dict[str, Any]:
-        """The metrics as JSON values, estimates with value, low, high and n."""
+        """Return the metrics as JSON values, estimates with value, low, high and n."""
         return {key: {**v.to_row(), "n": v.n} if isinstance(v, Estimate) else v for key, v in vars(self).items()}
 
 
 def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> tuple[Advice, str]:
-    """What to do about a criterion (`lighter` than its partner), and why in one sentence with the numbers."""
+    """Return what to do about a criterion (`lighter` than its partner), and why in one sentence with the numbers."""
     split = found.disagreement is not None and found.disagreement > thresholds.disagreement
     estimates = found.label_agreement, found.discrimination, found.redundancy
     agreement, rest, alike = (estimate.interval for estimate in estimates)
@@ -114,7 +114,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
 
 
 def _format_estimate(estimate: Estimate) -> str:
-    """A value with its interval, for the sentence of an advice."""
+    """Return a value with its interval, for the sentence of an advice."""
     if estimate.value is None or estimate.interval is None:
         return "undefined"
     return f"{estimate.value:.2f} [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
@@ -243,7 +243,7 @@ def _analyze_table(table: Table) -> _RubricStatistics:
 def _analyze_criterion(
     whole: _RubricStatistics, place: int, thresholds: Thresholds, confidence: float
 ) -> CriterionAnalysis:
-    """The statistics of the criterion at a place of the rubric, with the advice."""
+    """Return the statistics of the criterion at a place of the rubric, with the advice."""
     own, partner, weights = whole.values[:, place], _find_partner(whole.alike, place), whole.weights
     n = int((~np.isnan(own)).sum())
     redundancy = same = _ALONE

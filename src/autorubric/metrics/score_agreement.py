@@ -78,7 +78,7 @@ class HumanScoreAgreement(Displayed, MetricModel):
 def compare_with_human_scores(
     run: GradedRun, dataset: RubricDataset, key: str, confidence: float = 0.95
 ) -> HumanScoreAgreement:
-    """The relation of a run to the human scores in the metadata of its items.
+    """Return the relation of a run to the human scores in the metadata of its items.
 
     Args:
         run: the run.

@@ -36,21 +36,21 @@ class ScoreRule(NamedTuple):
 
 
 def describe_rule(rule: ScoreRule) -> str:
-    """A rule in words: how abstentions count, and the unit of the scores."""
+    """Return a rule in words: how abstentions count, and the unit of the scores."""
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
 
 
 def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none."""
+    """Return the rule that a grader's settings state; None if they state none."""
     if settings is None or "normalize" not in settings:
         return None
     return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
 
 
 def read_part(kind: type[M], settings: Mapping[str, Any], name: str) -> M:
-    """A part of a grader's settings; its defaults where they state none.
+    """Return a part of a grader's settings; its defaults where they state none.
 
     Raises:
         InputError: it is damaged.
@@ -72,13 +72,13 @@ class ScorePairs(NamedTuple):
     span: float = 1.0  # the largest possible error of a score
 
     def renumber(self, places: Ints) -> ScorePairs:
-        """The pairs with new row numbers: `places` has that of each row, below 0 for rows to leave out."""
+        """Return the pairs with new row numbers: `places` has that of each row, below 0 for rows to leave out."""
         kept = places[self.rows] >= 0
         return self._replace(rows=places[self.rows][kept], judged=self.judged[kept], true=self.true[kept])
 
 
 def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """What each point adds to the score per point of weight; NaN for what the score leaves out."""
+    """Return what each point adds to the score per point of weight; NaN for what the score leaves out."""
     abstentions = []
     for column in table.columns:
         weight = column.criterion.weight
@@ -92,7 +92,7 @@ def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | Non
 
 
 def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """The score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score."""
+    """Return the score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score."""
     value = value_points(table, codes, rule, means)
     scored = ~np.isnan(value)
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
@@ -112,7 +112,7 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
 def pair_scores(
     table: Table, scores: Floats, codes: Ints, means: Floats | None = None, penalties: Floats | None = None
 ) -> ScorePairs:
-    """The run's scores, and the true scores by the run's own rule.
+    """Return the run's scores, and the true scores by the run's own rule.
 
     The rule is the recorded one; without a record, the published default, unless only another rule gives every score.
     A true score leaves out the criteria without a verdict, as the score does. If the grader has a length penalty, it
@@ -153,7 +153,7 @@ def pair_scores(
 
 
 def _find_widest_span(table: Table) -> float:
-    """The largest distance of two scores of one item, as bare sums."""
+    """Return the largest distance of two scores of one item, as bare sums."""
     if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
@@ -166,7 +166,7 @@ def _apply_penalty(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats
 
 
 def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
-    """The first rule that gives every score, else the default."""
+    """Return the first rule that gives every score, else the default."""
     known = ~np.isnan(scores)
     for normalize, strategy in product((True, False), CannotAssessStrategy):
         rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
@@ -176,7 +176,7 @@ def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None)
 
 
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
-    """The fields of a result that are about scores, by name."""
+    """Return the fields of a result that are about scores, by name."""
     judged, true = pairs.judged, pairs.true
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)

@@ -50,7 +50,7 @@ class SelfConsistency:
         return math.fsum(self._variances) / len(self._variances) if self._variances else None
 
     def compute_interval(self, confidence: float = 0.95) -> Interval | None:
-        """The confidence interval of `agreement`, with items as clusters; None without judgments."""
+        """Return the confidence interval of `agreement`, with items as clusters; None without judgments."""
         return clustered_interval(self._items, confidence)
 
     def add(self, votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> None:
@@ -119,7 +119,7 @@ def add_repeats(found: MutableMapping[str, SelfConsistency], entries: Iterable[A
 
 
 def _read_value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
-    """The value of a vote, in [0, 1]; None for an abstention."""
+    """Return the value of a vote, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
     decided = vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET)

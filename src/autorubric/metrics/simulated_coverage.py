@@ -36,7 +36,7 @@ _TITLES = {"mean_kappa": "mean kappa", "kappa": "kappa of all binary pairs", "rm
 
 
 def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RESAMPLES) -> CoverageSimulation:
-    """How often the intervals of agreement cover the true values in samples of the labelled items.
+    """Return how often the intervals of agreement cover the true values in samples of the labelled items.
 
     Args:
         labelled: the labelled items of a run.
@@ -81,7 +81,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
 def _compute_intervals(
     layout: Layout, sample: Floats, names: Sequence[str], truth: tuple[Floats, Floats], draws: Draws
 ) -> Iterator[tuple[str, float, Interval | None]]:
-    """The name, true value and interval of each statistic that is defined in a sample."""
+    """Yield the name, true value and interval of each statistic that is defined in a sample."""
     total = sample.sum(axis=0)
     values, found = layout.summarize(total), layout.compute_intervals(sample, draws)
     true = truth[0].copy()
@@ -99,7 +99,7 @@ def _compute_intervals(
 
 
 def _measure_coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
-    """How often the intervals of one statistic contained its true value; None if no sample had one."""
+    """Return how often the intervals of one statistic contained its true value; None if no sample had one."""
     given = [(value, interval) for value, interval in each if interval is not None]
     if not given:
         return None
@@ -162,7 +162,7 @@ def simulate_table(
 def _simulate_estimand(
     estimand: Estimand, confidence: float, rng: np.random.Generator, resamples: int
 ) -> Iterator[SimulatedCoverage]:
-    """The coverage of each method's interval of one mean; nothing without labels."""
+    """Yield the coverage of each method's interval of one mean; nothing without labels."""
     labels, rest = len(estimand.truth), len(estimand.rest)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     for _ in range(resamples if labels else 0):

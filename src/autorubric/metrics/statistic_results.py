@@ -45,7 +45,7 @@ class ConfidenceInterval(MetricModel):
 
     @classmethod
     def from_interval(cls, interval: Interval | None, method: str = "normal") -> ConfidenceInterval | None:
-        """The interval in its published form; None for None."""
+        """Return the interval in its published form; None for None."""
         if interval is None:
             return None
         return cls(lower=interval.low, upper=interval.high, confidence=interval.confidence, method=method)
@@ -230,7 +230,7 @@ class EMDResult(MetricModel):
 
     @staticmethod
     def interpret_emd(emd: float) -> str:
-        """A phrase for a distance on a scale of length 1.
+        """Return a phrase for a distance on a scale of length 1.
 
         Example:
             >>> EMDResult.interpret_emd(0.07)

@@ -25,7 +25,7 @@ VERDICT_CODES = {"MET": 0, "UNMET": 1, "CANNOT_ASSESS": ABSTAINED, None: FAILED}
 
 
 def classify_criterion(criterion: Criterion) -> CriterionType:
-    """Whether a criterion is binary, or multi-choice with or without an order.
+    """Return whether a criterion is binary, or multi-choice with or without an order.
 
     Example:
         >>> classify_criterion(Criterion(requirement="Is brief"))
@@ -35,7 +35,7 @@ def classify_criterion(criterion: Criterion) -> CriterionType:
 
 
 def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
-    """The kind of each criterion.
+    """Return the kind of each criterion.
 
     Example:
         >>> classify_criteria([Criterion(requirement="Is brief")])
@@ -52,7 +52,7 @@ class Modes(NamedTuple):
 
 
 def check_modes(cannot_assess: CannotAssessMode = "exclude", na: NAMode = "exclude") -> Modes:
-    """The modes, validated.
+    """Return the modes, validated.
 
     Raises:
         InputError: there is no such mode.
@@ -92,7 +92,7 @@ class Column:
     def from_criterion(
         cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE, key: Hashable = None
     ) -> Column:
-        """The column of a criterion."""
+        """Return the column of a criterion."""
         kind: CriterionType = "binary"
         options = criterion.options
         if options is None:
@@ -122,7 +122,7 @@ class Column:
         )
 
     def find_code(self, label: str) -> int:
-        """The code of a label, whatever its case; a ValueError where the criterion has no such label."""
+        """Return the code of a label, whatever its case; a ValueError where the criterion has no such label."""
         if label in self.codes:
             return self.codes[label]
         if self.kind != "binary":
@@ -132,7 +132,7 @@ class Column:
         return self.codes[label.strip().upper()]
 
     def read_verdict(self, verdict: str | None) -> int:
-        """The code of a verdict of the run; refuses MET or UNMET for a criterion with options."""
+        """Return the code of a verdict of the run; refuses MET or UNMET for a criterion with options."""
         code = VERDICT_CODES[verdict]
         if code >= 0 and self.kind != "binary":
             word = getattr(verdict, "value", verdict)
@@ -140,7 +140,7 @@ class Column:
         return code
 
     def read_choice(self, choice: Mapping[str, Any]) -> int:
-        """The code of an option that the run chose, by label, as the labels may list options differently."""
+        """Return the code of an option that the run chose, by label, as the labels may list options differently."""
         index, label = choice.get("selected_index"), choice.get("selected_label")
         if choice.get("na"):
             return ABSTAINED
@@ -155,7 +155,7 @@ class Column:
 
 
 def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
-    """The values of each column's categories (columns × most categories), padded with `filler`."""
+    """Return the values of each column's categories (columns × most categories), padded with `filler`."""
     values = np.full((len(columns), max((len(column.values) for column in columns), default=1)), filler)
     for place, column in enumerate(columns):
         values[place, : len(column.values)] = column.values
@@ -163,7 +163,7 @@ def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floa
 
 
 def map_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
-    """The codes, each of a criterion in `column`, with abstentions replaced by what they count as."""
+    """Return the codes, each of a criterion in `column`, with abstentions replaced by what they count as."""
     return np.where(codes == ABSTAINED, np.array([each.abstention for each in columns], np.int64)[column], codes)
 
 
@@ -195,7 +195,7 @@ class Points:
         return len(self.row)
 
     def select(self, chosen: Flags | Ints | slice) -> Points:
-        """The chosen points, by flag, place or range."""
+        """Return the chosen points, by flag, place or range."""
         row, column, truth, judged = (codes[chosen] for codes in (self.row, self.column, self.truth, self.judged))
         weights = None if self.weights is None else self.weights[chosen]
         return Points(row, column, truth, judged, self.votes[:, chosen], weights)
@@ -255,7 +255,7 @@ class Table:
         return self.find_values(self.points.truth)
 
     def find_values(self, codes: Ints) -> Floats:
-        """The value of each code, in [0, 1]; NaN below 0."""
+        """Return the value of each code, in [0, 1]; NaN below 0."""
         return np.where(codes >= 0, build_value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 
     @property
@@ -264,7 +264,7 @@ class Table:
         return [self.columns[place] for place in self.points.column[self.points.row == 0]]
 
     def select_rows(self, rows: Flags) -> Table:
-        """The table of some of its rows, with the same columns."""
+        """Return the table of some of its rows, with the same columns."""
         chosen = rows[self.points.row]
         points = self.points.select(chosen)
         kept: dict[str, Any] = {name: getattr(self, name)[rows] for name in _PER_ROW}
@@ -285,7 +285,7 @@ class Table:
         return replace(self, columns=columns, points=points, judges=judges, judge_scores=self.judge_scores[kept])
 
     def find_other_rubrics(self) -> Ints:
-        """The rows with other criteria, or in another order, than the first."""
+        """Return the rows with other criteria, or in another order, than the first."""
         sizes = np.bincount(self.points.row, minlength=len(self.items))
         if (sizes != sizes[:1]).any():
             return np.flatnonzero(sizes != sizes[0])
@@ -293,7 +293,7 @@ class Table:
         return np.flatnonzero((columns != columns[:1]).any(axis=1))
 
     def to_matrix(self, amounts: Floats) -> Floats:
-        """One amount per point as rows × criteria; refuses items with different rubrics."""
+        """Return one amount per point as rows × criteria; refuses items with different rubrics."""
         others = self.find_other_rubrics()
         if len(others):
             raise InputError(

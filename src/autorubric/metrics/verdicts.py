@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[CriterionVerdict]:
-    """The verdict on each criterion of a report; UNMET for criteria with options, which have no verdict.
+    """Return the verdict on each criterion of a report; UNMET for criteria with options, which have no verdict.
 
     A failed judgment is CANNOT_ASSESS, so that `filter_cannot_assess` leaves it out.
 
@@ -58,7 +58,7 @@ def extract_all_verdicts_from_report(
 
 
 def verdict_to_string(verdicts: Sequence[CriterionVerdict]) -> list[str]:
-    """The names of verdicts.
+    """Return the names of verdicts.
 
     Example:
         >>> verdict_to_string([CriterionVerdict.MET])
@@ -78,7 +78,7 @@ def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
 
 
 def _read_verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]:
-    """The values as verdicts; refuses a single one, which is a string."""
+    """Return the values as verdicts; refuses a single one, which is a string."""
     if isinstance(values, str):
         raise InputError(
             [f"expected a list of verdicts, found the single verdict {getattr(values, 'value', values)!r}"]
@@ -87,7 +87,7 @@ def _read_verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]
 
 
 def is_na_option(criterion: Criterion, index: int) -> bool:
-    """Whether an option means that the criterion does not apply or cannot be assessed.
+    """Return whether an option means that the criterion does not apply or cannot be assessed.
 
     Raises:
         InputError: the criterion has no options, or fewer.
@@ -101,7 +101,7 @@ def is_na_option(criterion: Criterion, index: int) -> bool:
 
 
 def get_option_value(criterion: Criterion, index: int) -> float:
-    """The value of an option, also of one that is not scored.
+    """Return the value of an option, also of one that is not scored.
 
     Raises:
         InputError: the criterion has no options, or fewer.
@@ -115,7 +115,7 @@ def get_option_value(criterion: Criterion, index: int) -> float:
 
 
 def _find_option(criterion: Criterion, index: int) -> CriterionOption:
-    """The option at an index; refuses binary criteria and indices beyond the options."""
+    """Return the option at an index; refuses binary criteria and indices beyond the options."""
     name, count = criterion.name or criterion.requirement, len(criterion.options or ())
     if criterion.options is None:
         raise InputError([f"Cannot get option value for binary criterion {name!r}: it has no options"])
@@ -144,7 +144,7 @@ def resolve_ground_truth(
 
 
 def _resolve_label(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | int:
-    """A label as a verdict, or as the index of its option."""
+    """Return a label as a verdict, or as the index of its option."""
     name = criterion.name or criterion.requirement
     if criterion.options is None:
         try:
@@ -165,7 +165,7 @@ def filter_cannot_assess(
     true_verdicts: Sequence[CriterionVerdict],
     mode: CannotAssessMode = "exclude",
 ) -> tuple[list[CriterionVerdict], list[CriterionVerdict]]:
-    """Two lists of verdicts with CANNOT_ASSESS left out, as UNMET or as it is.
+    """Return two lists of verdicts with CANNOT_ASSESS left out, as UNMET or as it is.
 
     Example:
         >>> met, unsure = CriterionVerdict.MET, CriterionVerdict.CANNOT_ASSESS
@@ -183,7 +183,7 @@ def filter_na_multi_choice(
     criterion: Criterion,
     mode: NAMode = "exclude",
 ) -> tuple[list[int | None], list[int | None], int, int, int]:
-    """Two lists of option indices with "not applicable" (and None) left out, as the worst option or as it is.
+    """Return two lists of option indices with "not applicable" (and None) left out, as the worst option or as it is.
 
     Returns:
         Both lists, then counts of pairs before filtering: "not applicable" on both sides, in the prediction only,

@@ -83,7 +83,7 @@ class JudgePrompts(NamedPrompts):
 
 @cache
 def package_judge_prompts() -> JudgePrompts:
-    """The judges' prompts that come with the package.
+    """Return the judges' prompts that come with the package.
 
     Example:
         >>> sorted(package_judge_prompts().fingerprints())
@@ -93,7 +93,7 @@ def package_judge_prompts() -> JudgePrompts:
 
 
 def load_judge_prompts(directory: str | Path) -> JudgePrompts:
-    """The package's judge prompts, with those in a folder replacing them.
+    """Return the package's judge prompts, with those in a folder replacing them.
 
     The folder contains some or all of `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja` and
     `judge_reask.jinja`. The question about a criterion is in `{% block criterion %}`, which ends the user message.

@@ -22,16 +22,16 @@ class NamedPrompts:
     __slots__ = ()
 
     def fingerprints(self) -> dict[str, str]:
-        """The fingerprint of every prompt by its name, for manifests and ledger keys."""
+        """Return the fingerprint of every prompt by its name, for manifests and ledger keys."""
         return {field.name: getattr(self, field.name).fingerprint for field in fields(self)}  # type: ignore[arg-type]
 
     def origins(self) -> dict[str, str]:
-        """The origin of every prompt by its name: `autorubric`, or the path of the user's file."""
+        """Return the origin of every prompt by its name: `autorubric`, or the path of the user's file."""
         return {field.name: getattr(self, field.name).origin for field in fields(self)}  # type: ignore[arg-type]
 
 
 def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
-    """The prompts of a folder by their names; hidden files are ignored.
+    """Return the prompts of a folder by their names; hidden files are ignored.
 
     Args:
         directory: the folder.
@@ -63,7 +63,7 @@ def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P
 
 
 def _list_files(directory: Path) -> list[Path]:
-    """Everything but folders; reading a pipe or a broken link later reports its problem."""
+    """Return everything but folders; reading a pipe or a broken link later reports its problem."""
     try:
         if directory.is_dir():
             return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -189,7 +189,7 @@ class PromptSet(NamedPrompts):
 
 @cache
 def package_prompts() -> PromptSet:
-    """The synthesis prompts that come with the package.
+    """Return the synthesis prompts that come with the package.
 
     Example:
         >>> sorted(package_prompts().fingerprints())
@@ -199,7 +199,7 @@ def package_prompts() -> PromptSet:
 
 
 def load_prompts(directory: str | Path) -> PromptSet:
-    """The package's synthesis prompts, with those in a folder replacing them.
+    """Return the package's synthesis prompts, with those in a folder replacing them.
 
     The folder contains files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), in any mix, one file per prompt. Hidden files are ignored.
@@ -228,7 +228,7 @@ def _load(path: Path) -> Prompt:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """The packaged JSON Schema of a structured reply, a new copy each time.
+    """Return the packaged JSON Schema of a structured reply, a new copy each time.
 
     Example:
         >>> load_schema("rubric_items")["required"]
@@ -276,7 +276,7 @@ class GatePrompts(NamedPrompts):
 
 @cache
 def package_gate_prompts() -> GatePrompts:
-    """The gates' prompts that come with the package.
+    """Return the gates' prompts that come with the package.
 
     Example:
         >>> sorted(package_gate_prompts().fingerprints())
@@ -286,7 +286,7 @@ def package_gate_prompts() -> GatePrompts:
 
 
 def load_gate_prompts(directory: str | Path) -> GatePrompts:
-    """The package's gate prompts, with those in a folder replacing them.
+    """Return the package's gate prompts, with those in a folder replacing them.
 
     The folder contains `licence.jinja`, `rewrite.jinja` or both.
 

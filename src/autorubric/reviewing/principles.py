@@ -51,7 +51,7 @@ def _load_principles() -> tuple[Principle, ...]:
 
 
 def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
-    """The principles for a rubric, with those that need the query if it is known.
+    """Return the principles for a rubric, with those that need the query if it is known.
 
     Args:
         in_context: whether the query is known.
@@ -69,7 +69,7 @@ def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
 
 
 def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
-    """The principles as a rubric whose submissions are rubrics.
+    """Return the principles as a rubric whose submissions are rubrics.
 
     Example:
         >>> build_meta_rubric(list_principles(in_context=False, of="rubric"))[0].name
@@ -84,7 +84,7 @@ def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
 
 
 def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
-    """The criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
+    """Return the criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
     found = []
     for number, criterion in enumerate(rubric, start=1):
         shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}
@@ -98,7 +98,7 @@ def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
 
 
 def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:
-    """A rubric as the text that is graded with the meta-rubric.
+    """Return a rubric as the text that is graded with the meta-rubric.
 
     Example:
         >>> print(as_submission(Rubric([Criterion(name="Tone", weight=2, requirement="Is kind")])))

@@ -40,12 +40,12 @@ def is_list(text: str) -> bool:
 
 
 def has_items(text: str) -> bool:
-    """Whether a text has items of a list, perhaps below other text."""
+    """Return whether a text has items of a list, perhaps below other text."""
     return any(map(_ITEM.fullmatch, text.splitlines()))
 
 
 def parse_list(text: str, name: str) -> list[dict[str, Any]]:
-    r"""The criteria of a list, with their points and the headings above them.
+    r"""Return the criteria of a list, with their points and the headings above them.
 
     Raises:
         InputError: a line is something else, or points may be something else.
@@ -76,7 +76,7 @@ def parse_list(text: str, name: str) -> list[dict[str, Any]]:
 
 
 def _list_items(text: str, name: str, problems: list[str]) -> list[tuple[int, str, str]]:
-    """The line, the heading and the text of each item; indented lines continue an item."""
+    """Return the line, the heading and the text of each item; indented lines continue an item."""
     section, items = "", list[tuple[int, str, str]]()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -107,7 +107,7 @@ def _read_item(text: str) -> dict[str, Any]:
 
 
 def _take_points(text: str) -> tuple[float | None, str]:
-    """The points in brackets at the start or the end of a text, and the text without them."""
+    """Return the points in brackets at the start or the end of a text, and the text without them."""
     if (found := _LEADING.fullmatch(text)) and (points := _read_points(found[1], found[2])) is not None:
         return points, found[3]
     if (found := _TRAILING.fullmatch(text)) and (points := _read_points(None, found[2] or found[3])) is not None:

@@ -122,7 +122,7 @@ NESTED = frozenset(_LISTS.split()).union(*_NESTED_ROLES, ROLES["rubric"].fallbac
 
 
 def fold_name(name: str) -> str:
-    """A column's name as it is compared: `Question Text` is `question_text`.
+    """Return a column's name as it is compared: `Question Text` is `question_text`.
 
     Example:
         >>> fold_name(" Question Text")
@@ -132,7 +132,7 @@ def fold_name(name: str) -> str:
 
 
 def fold_column(name: str) -> str:
-    """A column's name as names of roles are compared: `ModelAnswer` is `model_answer`.
+    """Return a column's name as names of roles are compared: `ModelAnswer` is `model_answer`.
 
     Example:
         >>> fold_column("ModelAnswer"), fold_column("Student Answer")
@@ -180,7 +180,7 @@ class RowReader:
         self.given = resolve_roles(self.given)
 
     def read_all(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The rows with their columns by role.
+        """Return the rows with their columns by role.
 
         Raises:
             InputError: no row among the first 100 has a column that the user named, or a row is ambiguous.
@@ -201,7 +201,7 @@ class RowReader:
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
-        """The row with its columns by role; paths that the user named become columns.
+        """Return the row with its columns by role; paths that the user named become columns.
 
         Raises:
             InputError: two columns have a value and neither is the role's own, or a column has weights of a rubric.
@@ -279,13 +279,13 @@ class RowReader:
         self.notes += [note] * (note not in self.notes)
 
     def _note_guess(self, role: str, column: str) -> str:
-        """The column; adds a note if it was guessed from an unusual name."""
+        """Return the column; adds a note if it was guessed from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
             self._add_note(f"{self.where}: column {column!r} is read as the {role}")
         return column
 
     def _choose_column(self, role: str, names: list[str], fields: dict[str, Any]) -> str:
-        """The column to read of several: the only one with a value, or the role's own."""
+        """Return the column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
         full = [name for name in names if Record("", 0, fields, {role: name}).read_value(role) is not None]
         if role == "query" and any(isinstance(fields[name], str | list) for name in full):
@@ -333,7 +333,7 @@ _FAULTS = re.compile(r"(negative|penalty|pitfall)_(rubrics?|criteria|rubric_item
 
 
 def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
-    """A sentence for each column with weights of criteria that are plain texts, or with pitfalls; none is read.
+    """Yield a sentence for each column with weights of criteria that are plain texts, or with pitfalls; none is read.
 
     Example:
         >>> list(find_weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
@@ -361,7 +361,7 @@ _ANSWER = re.compile(
 
 
 def is_for_models(column: str, *, reference: bool = True) -> bool:
-    """Whether a column has the name of a context or a reference, which models should see.
+    """Return whether a column has the name of a context or a reference, which models should see.
 
     Example:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
@@ -372,7 +372,7 @@ def is_for_models(column: str, *, reference: bool = True) -> bool:
 
 
 def join_names(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones if there are many; with inner paths if given a row.
+    """Return the names of columns for a message, the first ones if there are many; with inner paths if given a row.
 
     Example:
         >>> join_names(["a", "b", "c"], most=2)

@@ -21,7 +21,7 @@ _MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
 def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The rows of a table with a header, with the numbers of their first lines.
+    r"""Return the rows of a table with a header, with the numbers of their first lines.
 
     The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; JSON is read
     in columns such as `messages` or `rubrics`, and as conversations in a column of queries.
@@ -45,7 +45,7 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
 def read_cells(
     rows: Iterator[tuple[int, list[str]]], name: str, problems: list[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a table by the names in its header, the first row.
+    """Yield the rows of a table by the names in its header, the first row.
 
     Args:
         rows: the cells of each row that is not blank, with its number.
@@ -160,7 +160,7 @@ def _read_header(cells: list[str], where: str) -> list[str]:
 
 
 def _read_cell(column: str, cell: str) -> Any:
-    """The value of a cell; JSON is parsed only in columns with certain names."""
+    """Return the value of a cell; JSON is parsed only in columns with certain names."""
     key = fold_column(column)
     if key in NESTED:
         return parse_nested(cell, column)
@@ -176,7 +176,7 @@ def _read_cell(column: str, cell: str) -> Any:
 
 
 def parse_nested(cell: str, column: str) -> Any:
-    """The value of a cell in a column of lists or mappings; other text is unchanged, a blank cell None.
+    """Return the value of a cell in a column of lists or mappings; other text is unchanged, a blank cell None.
 
     Raises:
         InputError: it starts like JSON and cannot be read.

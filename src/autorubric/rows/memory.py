@@ -67,7 +67,7 @@ def _list_fields(row: Any) -> Any:
 
 
 def _list_table_rows(value: Any) -> Any:
-    """The rows of a table in memory, or the cells of a single column; None for any other value."""
+    """Return the rows of a table in memory, or the cells of a single column; None for any other value."""
     if advice := _advise_on_holder(value):
         raise InputError(f"expected rows, got a {type(value).__name__}; {advice}")
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
@@ -84,7 +84,7 @@ def _list_table_rows(value: Any) -> Any:
 
 
 def _advise_on_holder(value: Any) -> str:
-    """How to get the rows out of a value that only leads to them; empty for any other value."""
+    """Return how to get the rows out of a value that only leads to them; empty for any other value."""
     if isinstance(value, IOBase):
         return "pass the path of the file"
     if hasattr(value, "collect_schema") and not hasattr(value, "to_dicts"):

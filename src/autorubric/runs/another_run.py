@@ -62,7 +62,7 @@ FindChanges: TypeAlias = Callable[[Mapping[str, Any]], Sequence[str]]
 
 
 def refuse_another_run(directory: Path, kind: str, find_changes: FindChanges, *, replace: bool) -> bool:
-    """Whether this run replaces another one in the directory. The caller holds the directory's lock.
+    """Return whether this run replaces another one in the directory. The caller holds the directory's lock.
 
     Args:
         directory: the run directory.

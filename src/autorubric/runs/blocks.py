@@ -44,7 +44,7 @@ class BlockQueue:
     _returned: list[int] = field(default_factory=list)
 
     def take(self) -> int | None:
-        """The next block; None if there is no more."""
+        """Return the next block; None if there is no more."""
         if self._returned:
             return heapq.heappop(self._returned)
         if self._next >= self._end:
@@ -62,7 +62,7 @@ class BlockQueue:
         self._end = min(self._end, block)
 
     def __len__(self) -> int:
-        """How many blocks were put back and not taken again."""
+        """Return how many blocks were put back and not taken again."""
         return len(self._returned)
 
 
@@ -102,13 +102,13 @@ class Feed:
         self._report_if_done(block)
 
     def take_lines(self) -> list[bytes]:
-        """The result lines of records that ended since the last call. Thread-safe."""
+        """Return the result lines of records that ended since the last call. Thread-safe."""
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
     async def receive_records(
         self, grouped: Callable[[], Iterable[Sequence[T]]], key: Callable[[T], int]
     ) -> AsyncGenerator[T, None]:
-        """The records of one block after the other, until the driver has no more."""
+        """Yield the records of one block after the other, until the driver has no more."""
         self._say(ready=True)
         reading, position = iter(grouped()), 0
         while True:
@@ -250,7 +250,7 @@ async def work_through(
 def feed_records(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
-    """The records of a run: all of them, or those that a cluster worker is assigned.
+    """Return the records of a run: all of them, or those that a cluster worker is assigned.
 
     Args:
         records: of the whole run.

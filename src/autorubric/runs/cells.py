@@ -13,7 +13,7 @@ NO_VERDICT = frozenset({FAILURE, UNASKED})
 
 
 def read_verdict(vote: Mapping[str, Any]) -> str | None:
-    """The verdict or option label of a vote; None if it failed.
+    """Return the verdict or option label of a vote; None if it failed.
 
     Example:
         >>> read_verdict({"judge_id": "a", "verdict": "MET"}), read_verdict({"selected_label": None, "na": True})
@@ -54,17 +54,17 @@ class StoredCell(NamedTuple):
         return len({word for _, word in self.votes}) > 1
 
     def resolve_word(self, word: str) -> str:
-        """The word of a label or vote; an abstention where it is an option that is not applicable."""
+        """Return the word of a label or vote; an abstention where it is an option that is not applicable."""
         options = json.loads(self.scale)["options"] if self.scale else ()
         return ABSTENTION if any(option["label"] == word and option.get("na") for option in options) else word
 
     def compare_with(self, label: str) -> bool | None:
-        """Whether the verdict is the label; None where one of them abstains or there is no verdict."""
+        """Return whether the verdict is the label; None where one of them abstains or there is no verdict."""
         decided = {self.resolve_word(label), self.resolve_word(self.word)}.isdisjoint((ABSTENTION, *NO_VERDICT))
         return label == self.word if decided else None
 
     def compute_doubt(self) -> float:
-        """The share of votes that differ; 1 without a verdict."""
+        """Return the share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
         if len(self.votes) < 2:
@@ -76,7 +76,7 @@ _VALUES = {"MET": 1.0, "UNMET": 0.0}
 
 
 def read_cells(report: Mapping[str, Any]) -> Iterator[StoredCell]:
-    """The criteria of a report as JSON values.
+    """Yield the criteria of a report as JSON values.
 
     Example:
         >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
@@ -118,7 +118,7 @@ _MOST_REASON = 2_000
 
 
 def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each criterion of an item as pages and cards show it.
+    """Return each criterion of an item as pages and cards show it.
 
     Args:
         record: its result as JSON values; None if it has none.
@@ -157,7 +157,7 @@ def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) ->
 
 
 def list_votes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The votes on a criterion."""
+    """Return the votes on a criterion."""
     return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
 
 
@@ -174,5 +174,5 @@ def _describe_vote(vote: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hash_query(prompt: str) -> int:
-    """A number for items with this prompt."""
+    """Return a number for items with this prompt."""
     return int.from_bytes(sha256(prompt.encode("utf-8", "replace")).digest()[:8], signed=True)

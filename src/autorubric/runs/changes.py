@@ -41,7 +41,7 @@ _UNRECORDED = {"compound": "as_is", "reasoning": "drop"}
 
 
 def describe_change(what: str, before: Any, now: Any) -> str:
-    """A sentence with the old and the new value.
+    """Return a sentence with the old and the new value.
 
     Example:
         >>> describe_change("judges", ["a", "b"], ["a"])
@@ -51,7 +51,7 @@ def describe_change(what: str, before: Any, now: Any) -> str:
 
 
 def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
-    """How a grader differs, in what changes results, from the one in a manifest.
+    """Return how a grader differs, in what changes results, from the one in a manifest.
 
     Fields that an earlier version did not record are not compared.
 
@@ -75,7 +75,7 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
 
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
-    """The configurations of a grader's judges by id; damaged ones are skipped."""
+    """Return the configurations of a grader's judges by id; damaged ones are skipped."""
     specs = grader.get("judges")
     judges = specs if isinstance(specs, list | tuple) else ()
     return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
@@ -89,7 +89,7 @@ def digest_grader(made_of: Mapping[str, Any]) -> str:
 
 
 def describe_difference(what: str, there: Any, here: Any) -> str:
-    """A sentence with the values in another run and in this one."""
+    """Return a sentence with the values in another run and in this one."""
     return f"{what}: {_format_value(here)}, there {_format_value(there)}"
 
 
@@ -99,7 +99,7 @@ def find_value_changes(
     head: str = "",
     describe: Callable[[str, Any, Any], str] = describe_change,
 ) -> list[str]:
-    """How nested settings differ; an absent setting and an empty list count as None.
+    """Return how nested settings differ; an absent setting and an empty list count as None.
 
     Args:
         before: the settings of the earlier run.
@@ -120,7 +120,7 @@ def find_value_changes(
 
 
 def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """How a run differs from the earlier one in its directory, if that one may have paid for a call.
+    """Return how a run differs from the earlier one in its directory, if that one may have paid for a call.
 
     Args:
         manifest: of the run in the directory; empty if there is none.
@@ -142,7 +142,7 @@ def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: 
 
 
 def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
-    """How a dataset differs from the one that was graded in a directory; see `find_item_changes`.
+    """Return how a dataset differs from the one that was graded in a directory; see `find_item_changes`.
 
     Args:
         directory: the run directory, with the copy of the dataset.
@@ -160,7 +160,7 @@ def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: 
 
 
 def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
-    """The current index of each item of the dataset stored in a directory; -1 for one that is gone or changed.
+    """Return the current index of each item of the dataset stored in a directory; -1 for one that is gone or changed.
 
     Args:
         directory: the run directory.
@@ -202,7 +202,7 @@ def write_dataset(
 
 
 def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
-    """How a dataset differs from the one that was graded; added items and changed labels do not count.
+    """Return how a dataset differs from the one that was graded; added items and changed labels do not count.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -249,7 +249,7 @@ def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge without transport settings; pasted forms of one address are equal."""
+    """Return a judge without transport settings; pasted forms of one address are equal."""
     judge = _drop_transport(judge)
     if isinstance(address := judge["model"].get("api_base"), str):
         judge["model"]["api_base"] = cut_to_base(address)
@@ -257,7 +257,7 @@ def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hash_items(dataset: RubricDataset) -> list[int]:
-    """A hash of everything that the verdicts on each item depend on."""
+    """Return a hash of everything that the verdicts on each item depend on."""
     rubrics: dict[int, str] = {}
     found = []
     for index, item in enumerate(dataset):
@@ -277,7 +277,7 @@ def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
 
 
 def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
-    """How the item at an index has changed: its texts, then its criteria."""
+    """Yield how the item at an index has changed: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
         ("submission", before[index].submission, now[index].submission),

@@ -81,7 +81,7 @@ _BACKPORTS = ((3, 44, 6), (3, 50, 7))
 
 
 def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
-    """The version of SQLite, and which known bugs it has.
+    """Return the version of SQLite, and which known bugs it has.
 
     Example:
         >>> check_sqlite("3.51.3").verdict, check_sqlite("3.52.0").verdict, check_sqlite("3.40.1").verdict
@@ -237,7 +237,7 @@ async def check_endpoint(
     key_env: str | None = None,
     plain_http: bool = False,
 ) -> list[DoctorFinding]:
-    """Whether an endpoint answers, and whether each of the named models does.
+    """Return whether an endpoint answers, and whether each of the named models does.
 
     Nothing is generated, except a reply of a few tokens from each named model.
 
@@ -301,7 +301,7 @@ async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -
 
 
 def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
-    """The names in a list of models, or None if the body is something else."""
+    """Return the names in a list of models, or None if the body is something else."""
     try:
         content: Any = parse_json(body.decode())
     except ValueError:
@@ -340,7 +340,7 @@ async def _assess_endpoint(
 
 
 async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """The status of a request without messages, which generates nothing; corrected by what the answer says."""
+    """Return the status of a request without messages, which generates nothing; corrected by what the answer says."""
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         found = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
@@ -353,7 +353,7 @@ async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoin
 
 
 async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
-    """The corrected base URL, if something answers there."""
+    """Return the corrected base URL, if something answers there."""
     root = urlsplit(endpoint.base_url)._replace(path="/v1").geturl()
     for base_url in dict.fromkeys((endpoint.build_url("/v1"), root)):
         other = replace(endpoint, base_url=base_url)

@@ -40,7 +40,7 @@ class GroupedItem(NamedTuple):
 
     @classmethod
     def from_result(cls, result: ItemResult) -> GroupedItem:
-        """An item with its result."""
+        """Return an item with its result."""
         entries = getattr(result.report, "report", None) or ()
         abstained = any(entry.error is None and entry.score_value is None for entry in entries)
         score = None if result.error is not None else result.report.score
@@ -125,7 +125,7 @@ class GroupComparison(Displayed, MetricModel):
 
 
 def compare_groups(items: Iterable[GroupedItem], by: str) -> GroupComparison:
-    """The mean score of each group, and the paired differences between groups.
+    """Return the mean score of each group, and the paired differences between groups.
 
     Args:
         items: all items of the run, also those without a score.
@@ -155,7 +155,7 @@ def compare_groups(items: Iterable[GroupedItem], by: str) -> GroupComparison:
 
 
 def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments], dict[str, tuple[int, int]], int]:
-    """The scores of each group, how many items and abstentions it has, and how many items have no group."""
+    """Return the scores of each group, how many items and abstentions it has, and how many items have no group."""
     scores, counts, missing, columns = dict[str, Moments](), dict[str, tuple[int, int]](), 0, dict[str, None]()
     for item in items:
         columns.update(dict.fromkeys(item.metadata))

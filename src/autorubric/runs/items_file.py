@@ -80,11 +80,11 @@ class ItemsFile:
             self._draft = None
 
     def list_remaining(self) -> list[int]:
-        """The items of earlier sessions that this one has not added."""
+        """Return the items of earlier sessions that this one has not added."""
         return [index for index in self._held if index not in self._slots]
 
     def read_lines(self) -> Iterator[bytes]:
-        """The lines of this session and the remaining earlier ones, in the order of items."""
+        """Yield the lines of this session and the remaining earlier ones, in the order of items."""
         for index in sorted((*self._slots, *self.list_remaining())):
             slot = self._slots.get(index)
             if slot is None:
@@ -108,7 +108,7 @@ class ItemsFile:
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of an items file in the order of items; the last one counts if an item has several.
+    """Yield the records of an items file in the order of items; the last one counts if an item has several.
 
     A torn last line, left by a killed process, is skipped.
 
@@ -229,7 +229,7 @@ class MergedLines(Mapping[int, tuple[float, bytes]]):
 
 
 def renumber_line(line: bytes, index: int) -> bytes:
-    """The line of an item with another index.
+    """Return the line of an item with another index.
 
     Example:
         >>> renumber_line(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
@@ -253,7 +253,7 @@ def _parse_head(line: bytes) -> tuple[int, float] | None:
 
 
 def dump_report(report: Report) -> str:
-    """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
+    """Return the report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
     Criteria, which are many, omit fields that have their default.
 
@@ -271,7 +271,7 @@ def dump_report(report: Report) -> str:
 
 
 def parse_report(record: Mapping[str, Any]) -> Report:
-    """The report from its JSON values.
+    """Return the report from its JSON values.
 
     Raises:
         InputError: they are not a report.
@@ -295,7 +295,7 @@ def parse_report(record: Mapping[str, Any]) -> Report:
 
 
 def read_report(path: Path, record: Mapping[str, Any]) -> Report:
-    """The report in a record of an items file.
+    """Return the report in a record of an items file.
 
     Raises:
         InputError: it is damaged.
@@ -353,7 +353,7 @@ class StoredRun:
 
 
 def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a record; None if it has none."""
+    """Return the criteria of the report in a record; None if it has none."""
     try:
         criteria = [entry.criterion for entry in parse_report(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
@@ -362,7 +362,7 @@ def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
 
 
 def read_run(folder: Path) -> StoredRun:
-    """The run of a directory.
+    """Return the run of a directory.
 
     AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
 

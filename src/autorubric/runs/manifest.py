@@ -36,7 +36,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """The manifest of a run directory; None if there is none or it cannot be read.
+    """Return the manifest of a run directory; None if there is none or it cannot be read.
 
     A manifest is only a view, so values of the wrong type are ignored.
     """
@@ -53,7 +53,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
 
 
 def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -> str:
-    """Why a path is not a run directory: there is nothing, or it is a file, or it lacks something.
+    """Return why a path is not a run directory: there is nothing, or it is a file, or it lacks something.
 
     Example:
         >>> describe_no_run(Path("/"))
@@ -69,7 +69,7 @@ def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -
 
 
 def require_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of a run directory.
+    """Return the manifest of a run directory.
 
     Raises:
         MissingFileError: there is none, or it cannot be read.
@@ -139,7 +139,7 @@ class ExperimentManifest:
     items_digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The manifest as JSON values."""
+        """Return the manifest as JSON values."""
         record = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         for name in _TIMES:
             record[name] = record[name].isoformat() if record[name] else None
@@ -148,7 +148,7 @@ class ExperimentManifest:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ExperimentManifest:
-        """The manifest from JSON values; unknown keys are ignored.
+        """Return the manifest from JSON values; unknown keys are ignored.
 
         Raises:
             InputError: it is not a mapping, a key is missing, or a time is not valid.
@@ -186,7 +186,7 @@ class ExperimentManifest:
 
 
 def load_manifest(directory: Path) -> ExperimentManifest:
-    """The manifest of an experiment directory.
+    """Return the manifest of an experiment directory.
 
     Raises:
         MissingFileError: there is none.
@@ -207,7 +207,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:
-    """The CRC-32 of a file's lines, to detect damage. It takes a tenth of the time of parsing them.
+    """Return the CRC-32 of a file's lines, to detect damage. It takes a tenth of the time of parsing them.
 
     Example:
         >>> digest_lines([b"{}"])
@@ -240,7 +240,7 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
 
 
 def find_ledger_folder(directory: Path) -> Path | None:
-    """The folder of a run directory that holds its ledger; None if there is none.
+    """Return the folder of a run directory that holds its ledger; None if there is none.
 
     Example:
         >>> find_ledger_folder(Path("no-such-run")) is None

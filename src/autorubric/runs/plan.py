@@ -79,7 +79,7 @@ class ExperimentPlan:
     write_tables: Callable[[], object] | None = None
 
     def find_changes(self, content: bytes, manifest: Mapping[str, Any]) -> list[str]:
-        """What differs, in what changes results, from the run of a manifest.
+        """Return what differs, in what changes results, from the run of a manifest.
 
         Args:
             content: the dataset as it is written to a file.
@@ -94,7 +94,7 @@ class ExperimentPlan:
 
 
 def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
-    """The configuration of a grader, as manifests record it."""
+    """Return the configuration of a grader, as manifests record it."""
     describe = getattr(grader, "describe", dict)
     own = grader.fingerprint() if isinstance(grader, Grader) and not isinstance(grader, CriterionGrader) else None
     return {"type": type(grader).__name__, **describe(), **({} if own is None else {"fingerprint": own})}
@@ -103,7 +103,7 @@ def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
 def find_judging_changes(
     manifest: Mapping[str, Any], grader: Grader[Any], settings: Mapping[str, Any], compared: Iterable[str]
 ) -> list[str]:
-    """How the grader and the `compared` settings differ from those in the manifest of an earlier run."""
+    """Return how the grader and the `compared` settings differ from those in the manifest of an earlier run."""
     recorded = manifest.get("eval_config") or {}
     before = {name: recorded[name] for name in compared if name in recorded}
     changes = find_grader_changes(manifest.get("grader_config"), describe_grader(grader))
@@ -292,14 +292,14 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
 
 
 def _find_rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
-    """Each distinct rubric of the dataset, by the index of its first item."""
+    """Return each distinct rubric of the dataset, by the index of its first item."""
     seen: dict[int, int] = {}
     rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
     return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
 
 
 def _locate_problem(problem: str, indices: list[int], dataset: RubricDataset) -> str:
-    """The problem, prefixed with the item whose own rubric has it."""
+    """Return the problem, prefixed with the item whose own rubric has it."""
     first = indices[0]
     if dataset[first].rubric is None:
         return problem
@@ -368,7 +368,7 @@ class EvalConfig:
 
 
 def name_experiment(dataset: RubricDataset, content: bytes) -> str:
-    """The default name of an experiment: the dataset's name and a digest of its content.
+    """Return the default name of an experiment: the dataset's name and a digest of its content.
 
     Args:
         dataset: what is evaluated.
@@ -383,7 +383,7 @@ def name_experiment(dataset: RubricDataset, content: bytes) -> str:
 
 
 def hash_dataset(content: bytes) -> str:
-    """The first 16 digits of the SHA-256 of a dataset as it is written to a file.
+    """Return the first 16 digits of the SHA-256 of a dataset as it is written to a file.
 
     Example:
         >>> hash_dataset(b"{}")

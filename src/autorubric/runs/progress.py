@@ -83,7 +83,7 @@ class RunState:
         activity: Iterable[Activity],
         stand_ins: Sequence[str] = (),
     ) -> RunState:
-        """The state of a run whose calls are counted in `activity`."""
+        """Return the state of a run whose calls are counted in `activity`."""
         roles = list(activity)
         return cls(
             rows=rows,
@@ -347,7 +347,7 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
 
 
 def format_outages(outages: Outages) -> str:
-    """What to say about models that do not reply.
+    """Return what to say about models that do not reply.
 
     Example:
         >>> format_outages({"m": lambda: (80.0, "HTTP 503: 'loading'"), "other": lambda: None})
@@ -360,7 +360,7 @@ def format_outages(outages: Outages) -> str:
 
 
 def format_count(number: int) -> str:
-    """A count in at most four characters and a unit.
+    """Return a count in at most four characters and a unit.
 
     Example:
         >>> format_count(999), format_count(12_000), format_count(3_400_000)
@@ -373,7 +373,7 @@ def format_count(number: int) -> str:
 
 
 def format_cost(cost: float | None, unknown: str = "cost unknown") -> str:
-    """A cost in dollars, or the words for an unknown one.
+    """Return a cost in dollars, or the words for an unknown one.
 
     Example:
         >>> format_cost(1500), format_cost(0.0012), format_cost(None)
@@ -385,7 +385,7 @@ def format_cost(cost: float | None, unknown: str = "cost unknown") -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours.
+    """Return a duration in seconds, minutes or hours.
 
     Example:
         >>> format_duration(42), format_duration(125), format_duration(7260)

@@ -42,7 +42,7 @@ DRAWS_A_GENERATION = 1000
 
 
 def find_next_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How many times the run will have been started over, including the next run; records nothing.
+    """Return how many times the run will have been started over, including the next run; records nothing.
 
     Example:
         >>> with Ledger.in_memory() as ledger:
@@ -53,7 +53,7 @@ def find_next_generation(ledger: Ledger, *, start_over: bool) -> int:
 
 
 def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The same as `find_next_generation`, and record it."""
+    """Return the same as `find_next_generation`, and record it."""
     generation = find_next_generation(ledger, start_over=start_over)
     if start_over:
         ledger.keep_note("generation", generation)
@@ -118,7 +118,7 @@ class EvaluationRun(StoppableRun):
         return CHANGED if self.keeps_changed else digest_lines(self.items.read_lines())
 
     async def _build_first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
-        """The requests on each item that do not depend on replies."""
+        """Yield the requests on each item that do not depend on replies."""
         if not isinstance(self.grader, CriterionGrader) or not self.grader.recipe.asks_at_once:
             return
         for index in range(len(self.dataset)):
@@ -126,7 +126,7 @@ class EvaluationRun(StoppableRun):
                 yield request
 
     async def _collect_requests(self, grader: CriterionGrader, index: int) -> list[tuple[Model, Request]]:
-        """The requests on an item that do not depend on replies; none if it will fail before."""
+        """Return the requests on an item that do not depend on replies; none if it will fail before."""
         asked = _RequestCollector(self.generation * DRAWS_A_GENERATION)
         with suppress(AutorubricError):
             await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
@@ -191,7 +191,7 @@ class EvaluationRun(StoppableRun):
         return PrefixFirst(watch) if self.prefix_first and batching.get() is None else watch
 
     def _hash_inputs(self, index: int) -> str | None:
-        """A hash of what an item's result depends on, for a grader with a fingerprint but no ledger."""
+        """Return a hash of what an item's result depends on, for a grader with a fingerprint but no ledger."""
         if self.executor is not None:
             return None
         fingerprint = self.grader.fingerprint() if isinstance(self.grader, Grader) else None
@@ -269,7 +269,7 @@ async def estimate(
     share_equal: bool = False,
     generation: int = 0,
 ) -> list[ModelEstimate]:
-    """The calls that a run would make, per model.
+    """Return the calls that a run would make, per model.
 
     For a cascade, assumes that the second judge is asked about everything that is not on record.
 
@@ -358,7 +358,7 @@ def number_copies(dataset: RubricDataset, grader: Grader[Any]) -> dict[int, tupl
 def build_input(
     dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
 ) -> JudgeInput:
-    """The input of the judges for an item; `copies` as from `number_copies`."""
+    """Return the input of the judges for an item; `copies` as from `number_copies`."""
     submission, query, reference, guidelines = _collect_texts(dataset, index)
     rubric = dataset.get_item_rubric(index).rubric
     about = dataset[index].id or str(index)
@@ -369,7 +369,7 @@ def build_input(
 def _collect_texts(
     dataset: RubricDataset, index: int, reasoning: Reasoning = "keep"
 ) -> tuple[str, str, str | None, str | None]:
-    """The submission, prompt, reference and guidelines of an item."""
+    """Return the submission, prompt, reference and guidelines of an item."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
     submission = split_reasoning(dataset[index].submission, reasoning)[1]
     return submission, prompt, reference, dataset.get_item_rubric(index).guidelines

@@ -109,7 +109,7 @@ def _read_spent_tokens(out: Path) -> int:
 
 
 def _describe_paid(out: Path, before: int, new: Iterable[Path]) -> str:
-    """What became of the replies that a failed run has paid for; empty if it has paid for none."""
+    """Return what became of the replies that a failed run has paid for; empty if it has paid for none."""
     if not out.exists():
         return f"{out} was removed or moved during the run, with its saved replies"
     if _read_spent_tokens(out) > before or (new and _have_workers_paid(out)):
@@ -177,7 +177,7 @@ _LOG = logging.getLogger("autorubric.ledger")
 
 
 def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LINGER) -> Ledger:
-    """The ledger of a run directory, created for a new run.
+    """Return the ledger of a run directory, created for a new run.
 
     Args:
         directory: the run directory.

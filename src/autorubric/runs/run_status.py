@@ -139,7 +139,7 @@ class RunStatus:
         return [record for record in self.batches if record.is_open]
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as JSON values."""
+        """Return the status as JSON values."""
         whole = asdict(self)
         counts = self.row_counts._asdict()
         whole["failure_groups"] = [asdict(group) for group in counts.pop("groups")]
@@ -152,7 +152,7 @@ class RunStatus:
 
 
 def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
-    """The state of the run in `directory`. Reads only; the run may be in progress, finished or dead.
+    """Return the state of the run in `directory`. Reads only; the run may be in progress, finished or dead.
 
     Args:
         directory: the run's directory.
@@ -174,7 +174,7 @@ def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunSt
 
 
 def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
-    """The state of a run from the files of its own directory."""
+    """Return the state of a run from the files of its own directory."""
     manifest, folder = read_manifest(directory), find_ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(describe_no_run(directory, "neither manifest.json nor a ledger"))
@@ -227,7 +227,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
 
 
 def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
-    """The state of a run merged with its shards that are in progress or not merged yet.
+    """Return the state of a run merged with its shards that are in progress or not merged yet.
 
     Shards also count the rows that earlier sessions finished, so the finished rows are not summed with the run's own.
     """
@@ -273,7 +273,7 @@ def _merge_totals(totals: Iterable[UsageTotals]) -> tuple[UsageTotals, ...]:
 
 
 def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The row counts of a run whose manifest has `counts` of `rows`, `finished` and `failed`.
+    """Return the row counts of a run whose manifest has `counts` of `rows`, `finished` and `failed`.
 
     Example:
         >>> count_rows(Path("run"), {"counts": {"rows": 9, "finished": 4, "failed": 1}}, None)[:3]
@@ -286,7 +286,7 @@ def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | 
 
 
 def read_count(value: Any) -> int | None:
-    """A number of rows from a manifest; None if it is not a valid count (a manifest may have been edited).
+    """Return a number of rows from a manifest; None if it is not a valid count (a manifest may have been edited).
 
     Example:
         >>> read_count(9), read_count("many"), read_count(-1), read_count(True)
@@ -321,7 +321,7 @@ def _describe_full_disk(directory: Path) -> str:
 
 
 def _find_command(manifest: Mapping[str, Any]) -> str:
-    """The command that resumes a run, wherever the manifest of its kind keeps it."""
+    """Return the command that resumes a run, wherever the manifest of its kind keeps it."""
     places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
     return next((str(place["again"]) for place in places if place and place.get("again")), "")
 
@@ -343,7 +343,7 @@ _NOT_ASKED = tuple(words.encode() for words in NOT_ASKED)
 
 
 def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The numbers of graded and failed items, from the lines written as items end.
+    """Return the numbers of graded and failed items, from the lines written as items end.
 
     Example:
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
@@ -368,7 +368,7 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
 
 
 def _read_items(directory: Path) -> list[Any]:
-    """The stored items of a run, for their ids; empty without a readable dataset."""
+    """Return the stored items of a run, for their ids; empty without a readable dataset."""
     with suppress(OSError, ValueError, KeyError, RecursionError):
         return list(json.loads((directory / DATASET_FILE).read_bytes())["items"])
     return []

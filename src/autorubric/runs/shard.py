@@ -55,7 +55,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard named by a text such as `2/8`.
+        """Return the shard named by a text such as `2/8`.
 
         Raises:
             ValueError: the text does not name a shard.
@@ -79,11 +79,11 @@ class Shard:
         return f"{self.index}/{self.of}"
 
     def has(self, *content: Any) -> bool:
-        """Whether a record with this content belongs to the shard."""
+        """Return whether a record with this content belongs to the shard."""
         return _hash_content(content) % self.of == self.index - 1
 
     def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
-        """The indices of the shard's items in the dataset.
+        """Return the indices of the shard's items in the dataset.
 
         Items with the same prompt and answer are in the same shard; if `by_prompt`, so are those with the same
         prompt.
@@ -104,7 +104,7 @@ def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
 
 
 def group_equal_items(dataset: RubricDataset) -> list[list[int]]:
-    """The indices of items, grouped by equal prompt and answer, in the order of each group's first item."""
+    """Return the indices of items, grouped by equal prompt and answer, in the order of each group's first item."""
     found: dict[int, list[int]] = {}
     for place, number in enumerate(_hash_items(dataset, by_prompt=False)):
         found.setdefault(number, []).append(place)
@@ -130,7 +130,7 @@ class ShardPart:
     settings: Mapping[str, Any]
 
     def to_record(self) -> dict[str, Any]:
-        """The part as JSON values."""
+        """Return the part as JSON values."""
         return {
             "shard": str(self.shard),
             "command": self.command,
@@ -141,7 +141,7 @@ class ShardPart:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> ShardPart | None:
-        """The part recorded in a manifest; None if its run is not a shard."""
+        """Return the part recorded in a manifest; None if its run is not a shard."""
         found: Any = manifest.get(PART) or (manifest.get("eval_config") or {}).get(PART)
         try:
             return cls(
@@ -197,7 +197,7 @@ class ShardParts:
     negotiated: list[str] = field(default_factory=list)
 
     def find_places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
-        """Each shard, with the indices of its items in the dataset of all shards."""
+        """Return each shard, with the indices of its items in the dataset of all shards."""
         found: dict[int, list[int]] = {}
         of = next(iter(self.folders)).of
         for place, number in enumerate(_hash_items(dataset, by_prompt=self.by_prompt)):
@@ -205,7 +205,7 @@ class ShardParts:
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
     def read_lines(self, dataset: RubricDataset) -> list[tuple[StoredLines, Sequence[int]]]:
-        """The lines of each shard, with the indices of its items in the dataset of all shards.
+        """Return the lines of each shard, with the indices of its items in the dataset of all shards.
 
         Raises:
             InputError: an items file is damaged or lacks items.
@@ -259,7 +259,7 @@ class Division:
     parts: ShardParts | None = None
 
     def build_part(self, whole: Callable[[], bytes], rows: int) -> ShardPart | None:
-        """What the manifest of a shard records; None if the run is not a shard.
+        """Return what the manifest of a shard records; None if the run is not a shard.
 
         Args:
             whole: returns the input of all shards, or something that identifies it.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def format_status(found: RunStatus) -> Iterator[str]:
-    """A status, as lines of text."""
+    """Yield a status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {', '.join(dict.fromkeys((found.kind, found.state)))}{holder}"
     counts = found.row_counts
@@ -101,7 +101,7 @@ _NEGOTIATED = re.compile(r"(\S+) does not accept (.+) for (.+); (?!sent as max_|
 
 
 def merge_negotiated(notes: object) -> list[str]:
-    """One sentence for each model whose endpoint did not accept what may change its replies.
+    """Return one sentence for each model whose endpoint did not accept what may change its replies.
 
     Args:
         notes: the list in a manifest; other values count as empty.

@@ -35,7 +35,7 @@ _LOG = logging.getLogger("autorubric.runs")
 
 
 def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
-    """The change that lets a run resume, such as a higher budget, and the command with that change.
+    """Return the change that lets a run resume, such as a higher budget, and the command with that change.
 
     Args:
         stopped: why the run ended.
@@ -60,7 +60,7 @@ def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
 
 
 def strip_advice(stopped: str) -> str:
-    """Why a run ended, without the advice to raise the budget.
+    """Return why a run ended, without the advice to raise the budget.
 
     Example:
         >>> strip_advice("budget of $1.00 reached, and the next call may cost $2; resume with a budget of $3.00")

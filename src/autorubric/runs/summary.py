@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fold_query(prompt: str | None) -> str:
-    r"""A prompt as the queries of items are compared: exports add and remove white space at its ends.
+    r"""Return a prompt as the queries of items are compared: exports add and remove white space at its ends.
 
     Example:
         >>> fold_query("Why?\r\nHow? \n")
@@ -87,7 +87,7 @@ class Moments:
         return 1 < len(self.clusters or ()) < self.count
 
     def compute_interval(self) -> Interval | None:
-        """The 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
+        """Return the 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
         If all numbers are in [0, 1], this range is taken as their scale. None for fewer than two numbers, and for
         equal numbers on another scale.
@@ -129,7 +129,7 @@ class PanelAgreement:
         return min(named, key=lambda pair: pair[::-1]) if len(shares) > 1 else None
 
     def compute_interval(self) -> Interval | None:
-        """The 95% confidence interval of the agreement; see `clustered_interval`."""
+        """Return the 95% confidence interval of the agreement; see `clustered_interval`."""
         return clustered_interval(self._items)
 
     def add(self, criteria: Iterable[EnsembleCriterionReport]) -> None:
@@ -149,7 +149,7 @@ class PanelAgreement:
 
 
 def _count_pairs(entry: EnsembleCriterionReport) -> tuple[int, int]:
-    """The number of pairs of verdicts on one criterion, and of equal pairs."""
+    """Return the number of pairs of verdicts on one criterion, and of equal pairs."""
     words: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
     for vote in entry.votes:
         if not vote.is_error and vote.judge_id not in NO_JUDGE and vote.verdict is not CriterionVerdict.CANNOT_ASSESS:
@@ -327,7 +327,7 @@ class EvalTimingStats:
     def from_durations(
         cls, durations: list[float], total_duration: float, *, asked: int | None = None
     ) -> EvalTimingStats:
-        """The statistics of a list of durations; all zero for an empty one.
+        """Return the statistics of a list of durations; all zero for an empty one.
 
         Args:
             durations: seconds of each item.
@@ -353,7 +353,7 @@ class EvalTimingStats:
         )
 
     def to_dict(self) -> dict[str, float]:
-        """The statistics by name."""
+        """Return the statistics by name."""
         return asdict(self)
 
 

@@ -22,7 +22,7 @@ _BESIDE_WIDE = re.compile(rf"\s+(?=[{_WIDE}])|(?<=[{_WIDE}])\s+")
 
 
 def build_sameness_key(text: str) -> str:
-    """A text without case, space and punctuation: equal keys are the same demand.
+    """Return a text without case, space and punctuation: equal keys are the same demand.
 
     Numbers keep their points, signs and percent marks, units of up to three letters after a number their case (mg is
     not Mg), and up to three marks in quotes become their names. Only marks and spaces are dropped, so that no
@@ -48,7 +48,7 @@ def build_sameness_key(text: str) -> str:
 
 
 def find_lost_numbers(source: str, merged: str) -> frozenset[str]:
-    """The numbers of a wording that its merged wording lacks; "one" counts as an article."""
+    """Return the numbers of a wording that its merged wording lacks; "one" counts as an article."""
     return find_numbers(source) - find_numbers(merged)
 
 
@@ -81,7 +81,7 @@ class Deduplicated(NamedTuple):
 
 
 def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
-    """The sets with each demand once, ignoring case, space and punctuation.
+    """Return the sets with each demand once, ignoring case, space and punctuation.
 
     Of equals the one with the higher weight stays (for pitfalls: the larger deduction), at the position of the
     first, and names the others as parents. Pitfalls are compared with pitfalls only.
@@ -121,7 +121,7 @@ def _check_ids(inputs: Sequence[Candidate]) -> None:
 
 
 def _merge_group(group: Sequence[Candidate]) -> Candidate:
-    """The criterion of a group with the highest weight, with the models and parents of all."""
+    """Return the criterion of a group with the highest weight, with the models and parents of all."""
     winner = _find_heaviest(group)
     others = [candidate.id for candidate in group if candidate.id != winner.id]
     return replace(
@@ -132,12 +132,12 @@ def _merge_group(group: Sequence[Candidate]) -> Candidate:
 
 
 def _find_heaviest(group: Sequence[Candidate]) -> Candidate:
-    """The criterion whose weight is highest, whatever its sign; of equals the first."""
+    """Return the criterion whose weight is highest, whatever its sign; of equals the first."""
     return max(group, key=lambda criterion: abs(criterion.weight))
 
 
 def _merge_names(*names: Iterable[str]) -> tuple[str, ...]:
-    """All names once, in order of first appearance."""
+    """Return all names once, in order of first appearance."""
     return tuple(dict.fromkeys(name for some in names for name in some))
 
 
@@ -174,7 +174,7 @@ class Account(NamedTuple):
 def build_account(
     inputs: Sequence[Candidate], merged: Sequence[Merged], dropped: Sequence[DroppedSource] = (), *, prefix: str = "m"
 ) -> Account:
-    """The merged rubric, in which no criterion is lost silently.
+    """Return the merged rubric, in which no criterion is lost silently.
 
     A criterion goes to the output that names it, else to one with the same words, else it is restored as it was. It
     is also restored if the output has the other sign or lacks one of its numbers, or if it was dropped without a
@@ -230,7 +230,7 @@ class _Claims:
         self.notes: list[str] = []
 
     def claim_named(self, output: Merged) -> list[Candidate]:
-        """The free criteria that an output names and may have: of one sign, no number lost."""
+        """Return the free criteria that an output names and may have: of one sign, no number lost."""
         strangers = [source for source in output.sources if source not in self.known]
         self.notes += (f"a merged criterion names an unknown id, {source!r}" for source in strangers)
         sources = [self.free[source] for source in dict.fromkeys(output.sources) if source in self.free]
@@ -249,7 +249,7 @@ class _Claims:
         return taken
 
     def claim_same_words(self, output: Merged, named: Sequence[Candidate]) -> list[Candidate]:
-        """The free criteria whose words an output repeats, of the sign of those it names."""
+        """Return the free criteria whose words an output repeats, of the sign of those it names."""
         pitfall = named[0].pitfall if named else output.weight < 0
         free = [
             candidate

@@ -70,7 +70,7 @@ class Pool:
     votes: Mapping[str, Votes] = field(default_factory=dict)
 
     def find_majority(self, criterion: str) -> tuple[bool | None, ...]:
-        """The majority verdict on each response; None on a tie or where no judge has one.
+        """Return the majority verdict on each response; None on a tie or where no judge has one.
 
         Example:
             >>> Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))}).find_majority("m1")
@@ -146,24 +146,24 @@ class GateContext:
 
 
 def dump_relevance(relevance: Relevance) -> dict[str, Any]:
-    """A relevance as JSON values; `votes` and `unsure` only where votes were measured."""
+    """Return a relevance as JSON values; `votes` and `unsure` only where votes were measured."""
     row = asdict(relevance) | {"unsure": list(relevance.unsure)}
     return {key: value for key, value in row.items() if relevance.votes is not None or key not in ("votes", "unsure")}
 
 
 def read_relevance_rows(value: Mapping[str, Any] | None) -> dict[str, Relevance]:
-    """The relevance by criterion id in a field."""
+    """Return the relevance by criterion id in a field."""
     return {name: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for name, row in (value or {}).items()}
 
 
 def dump_criterion(candidate: Candidate) -> dict[str, Any]:
-    """A criterion as JSON values; `check` and `rewritten` only where they are set."""
+    """Return a criterion as JSON values; `check` and `rewritten` only where they are set."""
     row = asdict(candidate) | {"models": list(candidate.models), "parents": list(candidate.parents)}
     return {key: value for key, value in row.items() if not (key in ("check", "rewritten") and not value)}
 
 
 def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Candidate, ...]:
-    """The criteria under `criteria` in several fields of a row, in order."""
+    """Return the criteria under `criteria` in several fields of a row, in order."""
     rows = (row for name in names for row in (fields.get(name) or {}).get("criteria", ()))
     return tuple(
         Candidate(**{**row, "models": tuple(row["models"]), "parents": tuple(row["parents"])}) for row in rows
@@ -171,18 +171,18 @@ def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Cand
 
 
 def is_criteria_list(value: Any) -> bool:
-    """Whether a value is a list of criteria with ids, as the full profile writes it."""
+    """Return whether a value is a list of criteria with ids, as the full profile writes it."""
     return isinstance(value, list) and all(isinstance(row, Mapping) and "id" in row for row in value)
 
 
 def read_responses(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The responses of a row's pool by slot letter."""
+    """Return the responses of a row's pool by slot letter."""
     pool = fields.get("pool") or {"slots": []}
     return {slot: fields[f"response_{slot}"] for slot in pool["slots"]}
 
 
 def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterable[str]) -> Pool:
-    """The pool of a row with the verdicts of several fields; the later field wins."""
+    """Return the pool of a row with the verdicts of several fields; the later field wins."""
     votes: dict[str, Votes] = {}
     for name in verdicts:
         pool = fields.get(name) or {}
@@ -214,7 +214,7 @@ class Consensus(NamedTuple):
 
 
 def compute_consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
-    """The scores of the responses under a rubric, and the judges' agreement on their ranks.
+    """Return the scores of the responses under a rubric, and the judges' agreement on their ranks.
 
     A judge's score of a response is the points of criteria it finds met (a pitfall subtracts points) divided by the
     positive points. Only criteria on which that judge has a verdict for every response count, so that a failed
@@ -235,7 +235,7 @@ def compute_consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
 def find_best_pair(
     scores: Sequence[float | None], texts: Sequence[str], used: Collection[tuple[int, int]] = ()
 ) -> tuple[int, int] | None:
-    """The two best responses that differ and were not compared before, by index; None if there are none.
+    """Return the two best responses that differ and were not compared before, by index; None if there are none.
 
     The pair with the highest sum of scores; on a tie the one with the best first response, then the earlier one.
     """

@@ -63,7 +63,7 @@ class RunFacts:
 def read_run_facts(
     manifest: Mapping[str, Any], name: str, license: str = "unknown", data_files: Mapping[str, str] | None = None
 ) -> RunFacts:
-    """The facts in the manifest of a synthesis run.
+    """Return the facts in the manifest of a synthesis run.
 
     Example:
         >>> usage = [{"calls": 3, "cost": 0.2, "unpriced": 0}, {"calls": 1, "cost": 0.0, "unpriced": 1}]
@@ -127,7 +127,7 @@ class CardFacts:
 
 
 def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> CardFacts:
-    """The facts of rows, which are read one at a time.
+    """Return the facts of rows, which are read one at a time.
 
     Args:
         rows: of `final_full` (`{question, id, domain?, criteria, rejected?, rewritten?, quality?}`), or of `final`
@@ -150,7 +150,7 @@ def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> CardFacts:
 
 
 def read_facts(directory: Path, name: str = "", license: str = "unknown") -> CardFacts:
-    """The facts of a finished run directory: its `final_full.jsonl` (else `final.jsonl`) and its manifest.
+    """Return the facts of a finished run directory: its `final_full.jsonl` (else `final.jsonl`) and its manifest.
 
     Args:
         directory: of a synthesis run.
@@ -196,7 +196,7 @@ def write_card(directory: Path, facts: CardFacts) -> Path:
 
 
 def render_card(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
-    """The text of a card; `plots` names the plots next to it."""
+    """Return the text of a card; `plots` names the plots next to it."""
     from autorubric.files.strict_yaml import dump_yaml
 
     figures = [f"![{name.replace('_', ' ')}]({PLOTS}/{name}.svg)\n" for name in plots]
@@ -206,7 +206,7 @@ def render_card(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
 
 
 def build_front_matter(facts: CardFacts) -> dict[str, Any]:
-    """The fields of the card that Hugging Face reads."""
+    """Return the fields of the card that Hugging Face reads."""
     run, rows = facts.run, facts.total.rows
     files = [
         {"config_name": name, "data_files": [{"split": "train", "path": path}]}
@@ -225,7 +225,7 @@ def build_front_matter(facts: CardFacts) -> dict[str, Any]:
 
 
 def draw_plots(facts: CardFacts) -> dict[str, str]:
-    """The SVG documents of a card by name; a plot without data is left out."""
+    """Return the SVG documents of a card by name; a plot without data is left out."""
     plots: dict[str, str] = {}
     if counts := facts.lengths:
         lengths = [(str(n), float(counts[n])) for n in range(min(counts), max(counts) + 1)]

@@ -28,7 +28,7 @@ class RecognizedCheck(NamedTuple):
 
 
 def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
-    """The check that decides a criterion, or None if its words need a judge.
+    """Return the check that decides a criterion, or None if its words need a judge.
 
     The check passes where what the words describe is present, whatever the sign of the weight.
 
@@ -100,7 +100,7 @@ class CheckProposal:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The proposal as JSON values, for the ledger's views and `final_full`."""
+        """Return the proposal as JSON values, for the ledger's views and `final_full`."""
         row = asdict(self) | {
             "check": dict(self.check),
             "decided": len(_select_decided(self.comparisons)),
@@ -116,7 +116,7 @@ _DEFAULTS = CompileSettings()
 def propose_checks(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
 ) -> list[CheckProposal]:
-    """A proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
+    """Return a proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
 
     A criterion that has a check already gets none. A response that the judges could not decide does not count.
 
@@ -145,7 +145,7 @@ def propose_checks(
 
 
 def apply_proposals(candidates: Sequence[Candidate], found: Sequence[CheckProposal]) -> list[Candidate]:
-    """The criteria; those with an accepted proposal are decided by their check.
+    """Return the criteria; those with an accepted proposal are decided by their check.
 
     Example:
         >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)

@@ -53,13 +53,13 @@ def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, d
 
 
 def read_answer(reply: Reply) -> Answer[str] | Unreadable:
-    """The text of an answer."""
+    """Return the text of an answer."""
     # Versions that recorded no limit accepted a text that was cut off; what was made from it stays valid.
     return read_text(reply, whole=reply.limit is not None)
 
 
 def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, lowest: int) -> Stage:
-    """The stage that writes criteria as {title, description, weight} from a grounding answer.
+    """Return the stage that writes criteria as {title, description, weight} from a grounding answer.
 
     `rubrics_<letter>` has weights from `lowest`, `pitfalls_<letter>` faults with weights from -10 to -1.
     """
@@ -100,7 +100,7 @@ def make_example_items(tokens: float, weight: int = 5, name: str = "") -> list[d
 
 
 def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
-    """The faults that a reply names; a positive weight is taken as a negative one."""
+    """Return the faults that a reply names; a positive weight is taken as a negative one."""
     answer = read_additions(reply, -10)
     if isinstance(answer, Unreadable):
         return answer
@@ -129,7 +129,7 @@ def build_pool_stage(names: Sequence[str], filters: Filters) -> Stage:
 
 
 def find_response_fault(text: str, filters: Filters) -> str | None:
-    """Why a response leaves the pool; None if it may stay."""
+    """Return why a response leaves the pool; None if it may stay."""
     length = len(text.strip())
     if length < filters.response_least_characters:
         return f"shorter than {filters.response_least_characters} characters"
@@ -144,7 +144,7 @@ def find_response_fault(text: str, filters: Filters) -> str | None:
 
 
 def find_criterion_fault(description: str, weight: int, filters: Filters) -> str | None:
-    """Why a criterion is dropped; None if it may stay."""
+    """Return why a criterion is dropped; None if it may stay."""
     text = description.strip()
     if not weight:
         return "weight 0"

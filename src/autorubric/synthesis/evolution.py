@@ -50,7 +50,7 @@ _MOST_SHOWN = 60
 
 
 def build_plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
-    """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
+    """Return the stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
 
     With fewer than two responses the value is an empty list, made by `skipped(no responses)`.
     """
@@ -100,7 +100,7 @@ class Round:
     template: Prompt
 
     def build(self, fields: Fields, models: Models) -> list[Call] | StageOutcome:
-        """The call for criteria that separate the two best responses, or why there is none."""
+        """Return the call for criteria that separate the two best responses, or why there is none."""
         if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
             return fail_missing("verdicts on the pool")
         context = self.before.build_context(fields)
@@ -157,7 +157,7 @@ class Round:
 def _show_verdicts(
     rubric: Sequence[Candidate], pool: Pool, scores: Sequence[float | None], pair: Sequence[int]
 ) -> dict[str, Any]:
-    """The majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
+    """Return the majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
     rows = list[dict[str, Any]]()
     for candidate in rubric[:_MOST_SHOWN]:
         if candidate.id in pool.votes:
@@ -170,7 +170,7 @@ def _show_verdicts(
 
 
 def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
-    """The stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
+    """Return the stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
     needed = turn.before.reads if turn.number > 1 else (*turn.before.criteria, *turn.before.verdicts)
 
     def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
 
 
 def build_augmented_stage(rounds: Sequence[str]) -> Stage:
-    """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
+    """Return the stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
 
     def build(fields: Fields, models: Models) -> StageOutcome:
         absent = [name for name in rounds if not _is_round(fields.get(name))]

@@ -66,7 +66,7 @@ class Exported:
 
 
 def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
-    """A sentence if the input has none of the queries in a directory, else nothing.
+    """Return a sentence if the input has none of the queries in a directory, else nothing.
 
     Added, removed and edited queries belong to the same run: only what has changed is requested again.
     """
@@ -91,7 +91,7 @@ async def preload_export() -> None:
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
-    """The export of a row of the last step file, with the `most` best criteria (0 for all)."""
+    """Return the export of a row of the last step file, with the `most` best criteria (0 for all)."""
     final = build_final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
@@ -134,7 +134,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
 
 
 def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
-    """The exported form of a row of the last step file, or None if it holds no rubric.
+    """Return the exported form of a row of the last step file, or None if it holds no rubric.
 
     Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are not criteria.
     Of duplicates (same words, ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0
@@ -163,7 +163,7 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
 
 
 def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
-    """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
+    """Return a row of `final_full`: the rubric with the provenance and evidence of every criterion.
 
     Pitfalls are among the criteria only if they are kept, else under `pitfalls_left_out`.
     """
@@ -205,7 +205,7 @@ _to_json = partial(json.dumps, ensure_ascii=False)
 
 
 def _build_full_schema() -> pa.Schema:
-    """The Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
+    """Return the Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
     import pyarrow as pa
 
     from autorubric.synthesis.quality import MEASURES
@@ -257,7 +257,7 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
 
 
 def _build_release_record(row: Mapping[str, Any]) -> Record:
-    """The rubric of a `final_full` row, under the release's name of its domain."""
+    """Return the rubric of a `final_full` row, under the release's name of its domain."""
     from autorubric.core.entries import USUAL, read_entries
     from autorubric.formats.format import Record
 
@@ -267,7 +267,7 @@ def _build_release_record(row: Mapping[str, Any]) -> Record:
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A sentence for each unusual property, with the rows that have it."""
+    """Yield a sentence for each unusual property, with the rows that have it."""
     from autorubric.linting.rules.form import MOST
 
     sentences = {

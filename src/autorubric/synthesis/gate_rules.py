@@ -43,7 +43,7 @@ _RANK = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
 
 
 def decide(context: GateContext, settings: GateSettings) -> Decisions:
-    """The decision of each gate on each criterion that reaches it, in the order of the settings.
+    """Return the decision of each gate on each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next gate: verdicts that judges split on
     are not evidence for the others. `find_passed` gives the criteria that are left, `find_final_decisions` the
@@ -67,7 +67,7 @@ def decide(context: GateContext, settings: GateSettings) -> Decisions:
 
 
 def find_final_decisions(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
-    """The decision that counts for each criterion: a rejection, else a rewrite, else the last one.
+    """Return the decision that counts for each criterion: a rejection, else a rewrite, else the last one.
 
     Example:
         >>> said = [GateDecision("e1", "licensed", "kept"), GateDecision("e1", "separates", "rejected")]
@@ -83,7 +83,7 @@ def find_final_decisions(decisions: Iterable[GateDecision]) -> dict[str, GateDec
 
 
 def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecision]) -> tuple[Candidate, ...]:
-    """The criteria that no gate rejected or wants rewritten, in their order.
+    """Return the criteria that no gate rejected or wants rewritten, in their order.
 
     Example:
         >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Is polite.", 5)
@@ -95,7 +95,7 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
 
 
 def check_answerable(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that needs more than the query and one submission to be decided.
+    """Return a rejection for a criterion that needs more than the query and one submission to be decided.
 
     The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
     response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
@@ -123,12 +123,12 @@ _TOO_FEW = "most relevance judgments speak against it, but they are worth only {
 
 
 def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:
-    """How many judgments there were, and how many votes they are worth where that was measured."""
+    """Return how many judgments there were, and how many votes they are worth where that was measured."""
     return {"draws": relevance.draws} | ({} if relevance.votes is None else {"votes": relevance.votes})
 
 
 def check_licensed(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
+    """Return a rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
 
     Words that a judge quotes must be in the query; otherwise nothing is decided.
     """
@@ -148,7 +148,7 @@ def check_licensed(candidate: Candidate, context: GateContext, settings: GateSet
 
 
 def check_surface(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that demands a form the query does not ask for.
+    """Return a rejection for a criterion that demands a form the query does not ask for.
 
     Either the relevance judges see such a form, or the criterion's own words show it. Judges overrule the words only
     where they call the form asked for and quote words that are in the query.
@@ -176,19 +176,19 @@ def check_surface(candidate: Candidate, context: GateContext, settings: GateSett
 
 
 def _estimate_noise(context: GateContext, settings: GateSettings) -> likelihood.JudgeNoise:
-    """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
+    """Return the error rate of the pool's verdicts, and the correlation of the judges' errors."""
     return likelihood.estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 
 def _show_noise(noise: likelihood.JudgeNoise, context: GateContext) -> dict[str, float | str | None]:
-    """The error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
+    """Return the error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
     count = len(context.pool.judges)
     worth = {"judges": count / (1 + (count - 1) * noise.correlation)} if noise.correlation else {}
     return {"judge_error": noise.error, **worth}
 
 
 def check_separation(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
+    """Return a rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are tested only if the settings demand it; they count in the score in any case.
     """
@@ -240,7 +240,7 @@ def _decide_direction(candidate: Candidate, figures: Figures, settings: GateSett
 def _estimate_reversed_chance(
     candidate: Candidate, others: Sequence[Candidate], context: GateContext, noise: likelihood.JudgeNoise
 ) -> float | None:
-    """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
+    """Return the chance that a criterion points the wrong way, a pitfall's sign taken into account."""
     votes = context.pool.votes
     if candidate.id not in votes:
         return None
@@ -251,7 +251,7 @@ def _estimate_reversed_chance(
 
 
 def check_agreement(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
+    """Return a rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
     noise = _estimate_noise(context, settings)
     return [_decide_agreement(candidate, context, settings.agreement.least_split, noise) for candidate in candidates]
 
@@ -275,7 +275,7 @@ def _decide_agreement(
 
 
 def check_redundancy(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for each criterion that demands what one of higher weight does.
+    """Return a rejection for each criterion that demands what one of higher weight does.
 
     Equal verdicts are not enough: the same responses may name two remedies for one complaint. The relevance judges
     must call the criteria the same, or their words must be alike. The verdicts then update that chance, by the Bayes
@@ -309,7 +309,7 @@ def _estimate_same_chance(
     settings: RedundantSettings,
     noise: tuple[likelihood.JudgeNoise, float],
 ) -> float:
-    """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
+    """Return the chance that two criteria demand the same, by their relevance, their words and their verdicts."""
     prior = settings.prior_other
     if (
         candidate.pitfall == other.pitfall
@@ -331,14 +331,14 @@ def _estimate_same_chance(
 
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of the absolute points that evolved criteria hold; None without points."""
+    """Return the share of the absolute points that evolved criteria hold; None without points."""
     evolved = sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved")
     total = sum(abs(candidate.weight) for candidate in candidates)
     return evolved / total if total else None
 
 
 def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
+    """Return a rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
 
     Pitfalls have no points: they are neither counted nor rejected.
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.

@@ -52,7 +52,7 @@ class Evidence:
         return (*self.criteria, *self.verdicts, *([self.relevance] if self.relevance else []))
 
     def build_context(self, fields: Fields) -> GateContext:
-        """The evidence of a row; rewritten criteria replace the old ones."""
+        """Return the evidence of a row; rewritten criteria replace the old ones."""
         return GateContext(
             query_in(fields),
             replace_rewritten(read_criteria(fields, self.criteria)),
@@ -62,7 +62,7 @@ class Evidence:
 
     @staticmethod
     def find_kept(context: GateContext, settings: GateSettings) -> tuple[Candidate, ...]:
-        """The criteria that no gate rejects."""
+        """Return the criteria that no gate rejects."""
         final = find_final_decisions(decide(context, settings))
         return tuple(
             candidate
@@ -84,7 +84,7 @@ Reasons = Mapping[str, Sequence[Sequence[str | None]]]
 def build_rewrite_stage(
     prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]
 ) -> Stage:
-    """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
+    """Return the stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
     def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if lost := find_missing(fields, before.reads):
@@ -130,7 +130,7 @@ def build_rewrite_request(
     pool: Pool,
     reasons: Reasons,
 ) -> Request:
-    """The request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
+    """Return the request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
 
     For each criterion, at most `MOST_ANSWERS` responses with differing verdicts are shown, with the judges' reasons.
     """
@@ -155,7 +155,7 @@ def build_rewrite_request(
 
 
 def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:
-    """The rewrites; without a usable reply nothing is rewritten, and the row counts as unfinished."""
+    """Return the rewrites; without a usable reply nothing is rewritten, and the row counts as unfinished."""
     (answer,) = answers
     if isinstance(answer, Failure):
         return StageOutcome({"criteria": []}, lost=(answer,))
@@ -165,7 +165,7 @@ def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
-    """The rewritten criteria by the ids of those they replace; one left out could not be rewritten."""
+    """Return the rewritten criteria by the ids of those they replace; one left out could not be rewritten."""
     found = read_json(reply, "array", ("rewrites",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
@@ -211,7 +211,7 @@ def _read_text(entry: Mapping[str, Any], name: str) -> str:
 def _find_splits(
     candidate: str, pool: Pool, reasons: Sequence[Sequence[str | None]] | None
 ) -> list[tuple[int, list[dict[str, str]]]]:
-    """The places of responses on which judges differ, each with the verdicts and their reasons."""
+    """Return the places of responses on which judges differ, each with the verdicts and their reasons."""
     splits = []
     for number, column in enumerate(zip(*pool.votes.get(candidate, ()), strict=True)):
         if True in column and False in column:
@@ -223,7 +223,7 @@ def _find_splits(
 
 
 def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
-    """The stage that writes `gated`: the rubric that is left, and its evidence.
+    """Return the stage that writes `gated`: the rubric that is left, and its evidence.
 
     `criteria` and `rejected` have each criterion with its decisions, `rewritten` those that were replaced, and
     `left_out` pitfalls that passed but are dropped. A criterion that needed a rewrite and got none is rejected. One
@@ -290,7 +290,7 @@ def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: Fu
 
 
 def _describe(candidate: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
-    """A criterion with each gate's decision on it."""
+    """Return a criterion with each gate's decision on it."""
     own = [decision for decision in decisions if decision.candidate == candidate.id]
     return dump_criterion(candidate) | {
         "gates": [{"gate": d.gate, "outcome": d.outcome, "figures": dict(d.figures), "reason": d.reason} for d in own]

@@ -58,7 +58,7 @@ _WEIGHT_TEXT = re.compile(
 
 
 def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
-    """The criteria in a list as models write it; every entry that is not one is reported with its reason.
+    """Return the criteria in a list as models write it; every entry that is not one is reported with its reason.
 
     Texts are stripped. Weights may be numbers or texts such as "7.5", "7 points" or "8/10" (scaled to 10); they
     are rounded to the nearest whole number, halves up, and clipped to `lowest` (0) to 10 with a note.
@@ -92,7 +92,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply contains: at least one, and not all of weight 0."""
+    """Return the criteria that a reply contains: at least one, and not all of weight 0."""
     answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
@@ -103,7 +103,7 @@ def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]]
 
 
 def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply adds to a rubric; possibly none."""
+    """Return the criteria that a reply adds to a rubric; possibly none."""
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
@@ -140,7 +140,7 @@ def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
 
 
 def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalItem]:
-    """The `most` criteria with the most points, in their order; of equals the first ones.
+    """Return the `most` criteria with the most points, in their order; of equals the first ones.
 
     Args:
         rubrics: the criteria, the evolved ones last.
@@ -170,7 +170,7 @@ def _find_grouping_problem(entries: Sequence[Any]) -> str:
 
 
 def _find_scale_problem(weights: Sequence[float]) -> str:
-    """Why the weights of a list are not on the requested scale; empty if they may be."""
+    """Return why the weights of a list are not on the requested scale; empty if they may be."""
     sizes = [abs(weight) for weight in weights]
     largest = max(sizes, default=0)
     if largest > HIGHEST_WEIGHT and 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
@@ -181,7 +181,7 @@ def _find_scale_problem(weights: Sequence[float]) -> str:
 
 
 def _read_item(entry: Any) -> tuple[str, str, float] | str:
-    """The title, description and weight (as written) of an entry, or why it is not a criterion."""
+    """Return the title, description and weight (as written) of an entry, or why it is not a criterion."""
     if not isinstance(entry, dict | Mapping):  # nearly all are dicts, and that is the faster check
         return f"{entry!r:.60} is not an object"
     title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
@@ -207,7 +207,7 @@ def _read_item(entry: Any) -> tuple[str, str, float] | str:
 
 
 def parse_weight(weight: Any) -> float | None:
-    """The value of a weight as models write it, or None."""
+    """Return the value of a weight as models write it, or None."""
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

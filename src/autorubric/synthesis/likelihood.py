@@ -37,7 +37,7 @@ class JudgeNoise(NamedTuple):
 
 
 def tally_votes(votes: Votes, correlation: float = 0) -> list[VoteTally]:
-    """The tally of each response; votes whose errors are correlated count for less than one each."""
+    """Return the tally of each response; votes whose errors are correlated count for less than one each."""
     counts = [(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
     if not correlation:
         return [VoteTally(met, unmet) for met, unmet in counts]
@@ -46,18 +46,18 @@ def tally_votes(votes: Votes, correlation: float = 0) -> list[VoteTally]:
 
 
 def invert_votes(votes: Votes) -> Votes:
-    """The verdicts on the absence of what a criterion describes."""
+    """Return the verdicts on the absence of what a criterion describes."""
     return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
 
 
 def compute_likelihoods(tally: VoteTally, error: float) -> tuple[float, float]:
-    """The chance of a tally if the response meets the criterion, and if it does not."""
+    """Return the chance of a tally if the response meets the criterion, and if it does not."""
     right = 1 - error
     return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
 
 
 def compute_separating_chance(votes: Votes, error: float, correlation: float = 0) -> float:
-    """The chance that in truth some responses meet the criterion and others do not.
+    """Return the chance that in truth some responses meet the criterion and others do not.
 
     A priori, any number of responses that meet it is equally likely, and with a number given, any choice of them.
     Responses without a verdict are left out.
@@ -77,7 +77,7 @@ def compute_separating_chance(votes: Votes, error: float, correlation: float = 0
 
 
 def sum_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
-    """The products of all ways to take one of each pair, summed by how often the second was taken."""
+    """Return the products of all ways to take one of each pair, summed by how often the second was taken."""
     sums = [1.0]
     for first, second in pairs:
         sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
@@ -116,7 +116,7 @@ def compute_bayes_factor(left: Votes, right: Votes, noise: JudgeNoise, alike: fl
 
 
 def estimate_judge_error(pool: Pool, prior: float) -> float:
-    """How often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
+    """Return how often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
 
     Expectation maximization divides the disagreements between criteria that judges split on and plain errors;
     `prior` counts as twenty verdicts, and alone without two judges.
@@ -148,7 +148,7 @@ def estimate_judge_error(pool: Pool, prior: float) -> float:
 
 
 def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> JudgeNoise:
-    """The noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
+    """Return the noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
 
     Criteria that judges split on are left out of the measurement: there they disagree for another reason.
 
@@ -168,7 +168,7 @@ def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> JudgeN
 
 
 def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
-    """How often two criteria of a pool have the same verdict on a response, within 0.5 and 0.95.
+    """Return how often two criteria of a pool have the same verdict on a response, within 0.5 and 0.95.
 
     Ten pairs at 0.7 are added as a prior.
 
@@ -185,7 +185,7 @@ def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
 
 
 def _compute_split_chance(row: Mapping[VoteTally, int], error: float, prior: float) -> float:
-    """The chance that judges split on a criterion, from the count of each tally."""
+    """Return the chance that judges split on a criterion, from the count of each tally."""
     clear = prod((sum(compute_likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
     split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
     return split / (clear + split)
@@ -202,7 +202,7 @@ _UNRELATED = 0.5
 def compute_reversed_chance(
     votes: Votes, scores: Sequence[float | None], error: float, correlation: float = 0
 ) -> float | None:
-    """The chance that better responses meet the criterion less; None if the scores do not differ.
+    """Return the chance that better responses meet the criterion less; None if the scores do not differ.
 
     A priori, a criterion is unrelated to the score with a chance of one half, else it points either way with equal
     chance. The likelihood is a conditional logistic regression of the truth behind the verdicts on the score: if k
@@ -250,7 +250,7 @@ def compute_reversed_chance(
 def score_without(
     candidate: Candidate, others: Sequence[Candidate], votes: Mapping[str, Votes], responses: int
 ) -> list[float | None]:
-    """The score of each response by the other criteria: the weighted share of verdicts that they are met."""
+    """Return the score of each response by the other criteria: the weighted share of verdicts that they are met."""
     points, totals = [0.0] * responses, [0.0] * responses
     for other in others:
         if other.id == candidate.id:
@@ -264,7 +264,7 @@ def score_without(
 
 
 def _standardize(scores: Sequence[float]) -> list[float]:
-    """The scores with mean 0 and deviation 1; empty where they do not differ."""
+    """Return the scores with mean 0 and deviation 1; empty where they do not differ."""
     if len(scores) < 2:
         return []
     mean = sum(scores) / len(scores)
@@ -286,7 +286,7 @@ class EffectiveVotes(NamedTuple):
     votes: float
 
     def compute_worth(self, count: int) -> float:
-        """How many independent votes `count` votes are worth.
+        """Return how many independent votes `count` votes are worth.
 
         Example:
             >>> EffectiveVotes(0.05, 0.7, 5).compute_worth(5), EffectiveVotes(0.05, 0.0, 5).compute_worth(5)
@@ -298,7 +298,7 @@ class EffectiveVotes(NamedTuple):
 def measure_worth(
     votes: Iterable[Sequence[bool | None]], models: Sequence[str], least_error: float
 ) -> EffectiveVotes:
-    """What votes are worth, from their disagreements.
+    """Return what votes are worth, from their disagreements.
 
     Two independent votes that are each wrong with probability `e` disagree with probability `2e(1-e)`. Fewer
     disagreements mean that errors are rarer, or shared; without labels only an assumption tells which. `least_error`
@@ -339,7 +339,7 @@ def measure_worth(
 
 
 def compute_refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
-    """The probability that a point counts against a criterion, given how many of `count` votes do.
+    """Return the probability that a point counts against a criterion, given how many of `count` votes do.
 
     Example:
         >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)

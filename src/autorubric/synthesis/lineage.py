@@ -38,7 +38,7 @@ _THRESHOLDS = {
 
 
 def trace_criteria(final: _Row, step: _Row, manifest: _Row) -> list[dict[str, Any]]:
-    """The criteria of a rubric, each with the criteria it was made from and each gate's decision.
+    """Return the criteria of a rubric, each with the criteria it was made from and each gate's decision.
 
     Args:
         final: a row of `final_full.jsonl`, or of `final.jsonl`, which has only the writer of each criterion.
@@ -123,7 +123,7 @@ def _describe_criterion(
 
 
 def _find_pair(criterion: _Row, step: _Row) -> list[str]:
-    """The responses that an evolved criterion was drawn from."""
+    """Return the responses that an evolved criterion was drawn from."""
     if criterion.get("origin") != "evolved":
         return []
     pair = step.get(f"round_{criterion.get('round')}")
@@ -160,7 +160,7 @@ def _describe_gate(gate: _Row, settings: _Row) -> dict[str, Any]:
 
 
 def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
-    """The figures of a gate; those that decide have their thresholds."""
+    """Yield the figures of a gate; those that decide have their thresholds."""
     decisive = {name: (group, setting, sign) for name, group, setting, sign in _THRESHOLDS.get(gate, ())}
     for name, value in figures.items():
         if value is None or value == "":
@@ -173,7 +173,7 @@ def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
 
 
 def _parse_json(value: Any) -> Any:
-    """A value that final files contain as a JSON text."""
+    """Return a value that final files contain as a JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -183,7 +183,7 @@ def _parse_json(value: Any) -> Any:
 
 
 def _list_basic_criteria(row: _Row, step: _Row) -> list[dict[str, Any]]:
-    """The criteria of the basic method, which records only the writer of each part."""
+    """Return the criteria of the basic method, which records only the writer of each part."""
     parts = [("merged", step.get("merged_rubrics"), str(step.get("merged_rubrics_model") or ""))]
     parts.append(("evolved", step.get("augmented_rubrics"), str(step.get("augmented_rubrics_model") or "")))
     origins = {

@@ -78,7 +78,7 @@ class Shape:
 
 
 def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None = None) -> Plan:
-    """The stages of a run: drafts, merge, evolution, and in the full profile a graded pool and gates.
+    """Return the stages of a run: drafts, merge, evolution, and in the full profile a graded pool and gates.
 
     Stages that share a prompt differ in their draw, so that one model in several slots is asked each time.
 

@@ -90,7 +90,7 @@ class PlanEstimate:
 
 
 async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> PlanEstimate:
-    """The estimate of what a run still needs; sends no request and records nothing."""
+    """Return the estimate of what a run still needs; sends no request and records nothing."""
     executor = Executor(ledger)
     executor.stop("dry run")
     refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)
@@ -107,7 +107,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Pl
 
 
 def compute_worst_case(plan: Plan, query: Query, models: Models) -> Amount:
-    """The maximum cost of a query if no request has to be repeated; nothing if that is unbounded."""
+    """Return the maximum cost of a query if no request has to be repeated; nothing if that is unbounded."""
     example, needed = _make_example(query, plan, models, {}), Amount()
     for stage in plan.stages:
         for call in stage.list_calls(example, models) if stage.slots else ():
@@ -133,7 +133,7 @@ def _build_plans(prepared: Prepared) -> dict[str, Plan]:
 
 
 async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
-    """How many calls each stage still needs: those without a recorded reply."""
+    """Return how many calls each stage still needs: those without a recorded reply."""
     needed, seen = NeededCalls(), set[bytes]()
     not_reached: dict[bytes, NeededCalls] = {}  # stages that build no calls yet, by what decides their number
 
@@ -211,7 +211,7 @@ def _estimate_slots(
 
 
 def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | None:
-    """The judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
+    """Return the judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
     costs: list[float | None] = []
     for stage, calls in sampled:
         for call in chain.from_iterable(calls) if stage.role == "judge" else ():

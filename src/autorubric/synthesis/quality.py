@@ -35,28 +35,28 @@ class _RubricEvidence(GateContext):
         return RawRubric(criteria, read_query(self.query))
 
     def list_graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
-        """Each criterion that was graded, with the majority verdict on each response."""
+        """Yield each criterion that was graded, with the majority verdict on each response."""
         for candidate in self.candidates:
             if candidate.id in self.pool.votes:
                 yield candidate, self.pool.find_majority(candidate.id)
 
     def find_broken(self, *rules: Rule) -> frozenset[int | None]:
-        """The positions (from 1) of criteria that break one of the rules; None for the rubric as a whole."""
+        """Return the positions (from 1) of criteria that break one of the rules; None for the rubric as a whole."""
         return frozenset(hit.criterion for rule in rules for hit in rule.find(self.rubric))
 
     def compute_share_without(self, *rules: Rule) -> float | None:
-        """The share of criteria that break none of the rules; None without criteria."""
+        """Return the share of criteria that break none of the rules; None without criteria."""
         broken = self.find_broken(*rules)
         return compute_share([n not in broken for n in range(1, len(self.candidates) + 1)])
 
 
 def compute_share(hits: Sequence[bool]) -> float | None:
-    """The share of `hits` that is True; None if there are none."""
+    """Return the share of `hits` that is True; None if there are none."""
     return sum(hits) / len(hits) if hits else None
 
 
 def _find_agreement(evidence: _RubricEvidence, same_judge: bool) -> float | None:
-    """How often two verdicts on one response agree, as a mean over the criteria with such pairs."""
+    """Return how often two verdicts on one response agree, as a mean over the criteria with such pairs."""
     found = [_find_pair_agreement(evidence.pool, candidate.id, same_judge) for candidate, _ in evidence.list_graded()]
     known = [value for value in found if value is not None]
     return sum(known) / len(known) if known else None
@@ -75,7 +75,7 @@ def _find_pair_agreement(pool: Pool, criterion: str, same_judge: bool) -> float 
 
 
 def measure_distinguishability(evidence: _RubricEvidence) -> float | None:
-    """The share of graded criteria that some responses meet and some do not; two verdicts are needed."""
+    """Return the share of graded criteria that some responses meet and some do not; two verdicts are needed."""
     rows = [[verdict for verdict in row if verdict is not None] for _, row in evidence.list_graded()]
     return compute_share([any(row) and not all(row) for row in rows if len(row) >= 2])
 
@@ -101,7 +101,7 @@ _ENOUGH = 1 / 3
 
 
 def measure_coverage(evidence: _RubricEvidence) -> float | None:
-    """The share of the query's demands that a criterion covers.
+    """Return the share of the query's demands that a criterion covers.
 
     A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is covered
     if it holds the words quoted for a criterion, or if one criterion shares a third of its content words: a lower
@@ -144,7 +144,7 @@ _SHARED_WORDS = 1 / 3
 
 
 def measure_independence(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria that repeat none before them and refer to no other.
+    """Return the share of criteria that repeat none before them and refer to no other.
 
     One repeats another if it says nearly the same (rules `duplicate`, `near-duplicate`), or if every judge gave
     both the same verdicts, met and unmet, on 4 responses or more and they share a third of their content words.
@@ -157,7 +157,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
-    """The positions of criteria that share all judges' verdicts and some words with an earlier one."""
+    """Return the positions of criteria that share all judges' verdicts and some words with an earlier one."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
         candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)
@@ -191,7 +191,7 @@ def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
 
 
 def measure_language(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria in the language of the query; None if that language is not clear."""
+    """Return the share of criteria in the language of the query; None if that language is not clear."""
     if detect_language(evidence.rubric.query) is None or not evidence.candidates:
         return None
     return 0.0 if None in evidence.find_broken(LANGUAGE) else evidence.compute_share_without(LANGUAGE)
@@ -221,7 +221,7 @@ def measure_quality(
     pool: Pool | None = None,
     relevance: Mapping[str, Relevance | None] | None = None,
 ) -> dict[str, float | None]:
-    """The thirteen measures of one rubric; None if there is no evidence.
+    """Return the thirteen measures of one rubric; None if there is no evidence.
 
     `number` is a count, every other measure lies in [0, 1], and more is better. No request is sent: measures that
     need judges use the verdicts and relevance that exist.

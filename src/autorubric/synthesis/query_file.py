@@ -104,7 +104,7 @@ class QueryFile:
         return records if self.reader is None else map(self.reader.read, records)
 
     def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
-        """This file with the column of the query guessed from the usual names, unless the user named it.
+        """Return this file with the column of the query guessed from the usual names, unless the user named it.
 
         Each guess is added to `notes`.
 
@@ -131,7 +131,7 @@ class QueryFile:
         return replace(self, shown_id=shown, reader=reader if is_guessed else None)
 
     def __iter__(self) -> Iterator[Query]:
-        """The usable rows in file order, read one at a time."""
+        """Yield the usable rows in file order, read one at a time."""
         for record in islice(self._read_records([]), self.limit):
             query = self._read_query(record)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
@@ -196,7 +196,7 @@ class QueryFile:
             raise InputError([f"{name_input(self.path)}: no row can be used", *problems])
 
     def _read_query(self, record: Record) -> Query | str:
-        """The query of a row, or why it cannot be used."""
+        """Return the query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
         question = find_value(row, column)
@@ -229,7 +229,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
+    """Return a conversation's turns up to the user's last one, or the problem with them; None for other values."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []
@@ -246,7 +246,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
 
 
 def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
-    """The finished responses of a row as the fields of response slots, or what is wrong with them."""
+    """Return the finished responses of a row as the fields of response slots, or what is wrong with them."""
     given = find_value(row, column)
     if given is None:
         return f"nothing at {column!r}{_LACKING}{join_names(row)}"
@@ -265,7 +265,7 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
 
 
 def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
-    """The problem with a value that is not a string; for a query, with the path of a string in it."""
+    """Return the problem with a value that is not a string; for a query, with the path of a string in it."""
     problem = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = find_text_path(row, column, is_query=True)
     return f"{problem}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else problem

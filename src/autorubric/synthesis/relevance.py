@@ -64,7 +64,7 @@ class PoolJudges:
     options: JudgeOptions
 
     def make_judge(self, slot: str, model: Model) -> RubricJudge | CriterionJudge:
-        """The judge of a slot."""
+        """Return the judge of a slot."""
         kind = RubricJudge if self.judging == "rubric" else CriterionJudge
         return kind(model, judge_id=slot, draw=self.slots.index(slot), options=self.options)
 
@@ -72,7 +72,7 @@ class PoolJudges:
 def build_verdict_stage(
     name: str, judges: PoolJudges, criteria: str, texts: Sequence[str], *, step: int, only_if: str = ""
 ) -> Stage:
-    """The stage that writes verdicts on the criteria of a field: `votes` by criterion, a row for each judge.
+    """Return the stage that writes verdicts on the criteria of a field: `votes` by criterion, a row for each judge.
 
     Where judges disagree on a response, `reasons` holds their explanations. A failed judgment is not a vote: it is
     null, and the stage counts as unfinished.
@@ -104,7 +104,7 @@ def build_verdict_stage(
         return StageOutcome(_collect_votes(found, rows), lost=lost)
 
     def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
-        """All judges agree on the better half of the responses, but disagree on the first merged criterion."""
+        """Return all judges agree on the better half of the responses, but disagree on the first merged criterion."""
         count, responses = len(judges.slots), len(read_responses(fields))
         found = [candidate.id for candidate in read_criteria(fields, [criteria])]
         votes = {key: [[place < (responses + 1) // 2 for place in range(responses)]] * count for key in found}
@@ -144,7 +144,7 @@ def _build_calls(slot: str, judge: RubricJudge | CriterionJudge, inputs: JudgeIn
 async def _judge(
     judge: RubricJudge | CriterionJudge, inputs: JudgeInput, ask: Ask
 ) -> tuple[list[Judgment], tuple[Failure, ...]]:
-    """One judge's verdicts on one response, and the failures behind missing ones."""
+    """Return one judge's verdicts on one response, and the failures behind missing ones."""
     failures: list[Failure] = []
 
     async def ask_noting(model: Model, request: Any, read: Any, follow_up: FollowUp) -> Answer[Any] | Failure:
@@ -205,7 +205,7 @@ class RelevanceJudges:
 def build_relevance_stage(
     name: str, judges: RelevanceJudges, criteria: Sequence[str], *, step: int, new: NewCriteria | None = None
 ) -> Stage:
-    """The stage that writes relevance by criterion id.
+    """Return the stage that writes relevance by criterion id.
 
     All criteria are assessed together, since a new one may demand the same as an old one. Without a single reply the
     stage fails; a failed call is never an assessment.
@@ -256,7 +256,7 @@ def build_relevance_stage(
 def build_relevance_request(
     prompts: GatePrompts, query: str | Sequence[Mapping[str, Any]], candidates: Sequence[Candidate], draw: int = 0
 ) -> Request:
-    """The request for the relevance of all criteria; no response is shown."""
+    """Return the request for the relevance of all criteria; no response is shown."""
     criteria = [
         {"id": candidate.id, "requirement": candidate.description, "pitfall": candidate.pitfall}
         for candidate in candidates
@@ -268,7 +268,7 @@ def build_relevance_request(
 
 
 def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Relevance]] | Unreadable:
-    """The relevance in a reply by criterion id, with a note for each criterion that has none.
+    """Return the relevance in a reply by criterion id, with a note for each criterion that has none.
 
     A criterion whose entry is missing, ambiguous or unusable gets none; it stays undecided.
     """
@@ -299,7 +299,7 @@ def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict
 def combine_relevance(
     draws: Sequence[Mapping[str, Relevance]], models: Sequence[str] = (), settings: GateSettings | None = None
 ) -> dict[str, Relevance]:
-    """One relevance for each criterion from several assessments, each point by majority.
+    """Return one relevance for each criterion from several assessments, each point by majority.
 
     A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same
     as another one, or its surface form unasked. A majority against it that is worth too few independent votes makes
@@ -372,7 +372,7 @@ def _combine(answers: Sequence[Relevance]) -> Relevance:
 
 
 def _read_entry(fields: Mapping[str, Any], ids: Sequence[str]) -> Relevance | str:
-    """The relevance in an entry, or what makes the entry unusable."""
+    """Return the relevance in an entry, or what makes the entry unusable."""
     # A null is not a word: as text it would read as "none".
     need, surface = (str(fields.get(name) or "").strip().lower() for name in ("need", "surface"))
     asked, answerable = (_read_truth(fields.get(name)) for name in ("surface_asked", "answerable"))

@@ -49,7 +49,7 @@ class _Criterion(Settings):
     origin: Literal["merged", "evolved"] = "merged"
 
     def to_candidate(self) -> Candidate:
-        """The criterion as gates see it."""
+        """Return the criterion as gates see it."""
         return Candidate(self.id, self.title, self.description, self.weight, self.origin)
 
 
@@ -81,7 +81,7 @@ class RecordedQuery(Settings):
     labels: dict[str, _Labels] = Field(default_factory=dict)
 
     def find_problems(self) -> Iterator[str]:
-        """The problems beyond the types of the values."""
+        """Yield the problems beyond the types of the values."""
         ids = [criterion.id for criterion in self.criteria]
         yield from (f"criterion id {name!r} occurs twice" for name, count in Counter(ids).items() if count > 1)
         named = {*self.votes, *(label for labels in self.labels.values() for label in labels)}
@@ -100,7 +100,7 @@ class RecordedQuery(Settings):
 
 
 async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[str, Any]]:
-    """The rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
+    """Return the rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
 
     Raises:
         InputError: the run is not of the full profile, has no row with criteria, or no replies are in its ledger.
@@ -148,7 +148,7 @@ def _build_row(row: Mapping[str, Any], judges: list[str], draws: list[Exchange])
 
 
 def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
-    """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
+    """Yield the usable relevance replies of the last assessment before the rewrite, which has all criteria."""
     draws = [
         exchange
         for exchange in exchanges
@@ -159,7 +159,7 @@ def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
 
 
 def read_recorded(path: Path) -> list[RecordedQuery]:
-    """The queries of a file of recorded replies.
+    """Return the queries of a file of recorded replies.
 
     Raises:
         InputError: the file cannot be read or has no row, or rows are wrong; with one problem for each.
@@ -199,7 +199,7 @@ class Share(NamedTuple):
 
 
 def estimate_clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
-    """The share of hits, from the cluster of each case and whether it is one.
+    """Return the share of hits, from the cluster of each case and whether it is one.
 
     Wilson's interval at the effective sample size that follows from the variance between clusters.
 
@@ -293,7 +293,7 @@ class GatesReplay:
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def compute_shares(self) -> dict[str, Share]:
-        """The shares of the table by name."""
+        """Return the shares of the table by name."""
         bad, good = ([criterion for criterion in self.labelled if criterion.good is kind] for kind in (False, True))
         sure = [[criterion for criterion in some if criterion.outcome != "undecided"] for some in (bad, good)]
         return {
@@ -309,7 +309,7 @@ class GatesReplay:
         return estimate_clustered_share((criterion.query, criterion.outcome in outcomes) for criterion in some)
 
     def estimate_draw_error(self) -> tuple[Share, float | None]:
-        """The error rate of one relevance draw, and the correlation of the errors of two draws."""
+        """Return the error rate of one relevance draw, and the correlation of the errors of two draws."""
         cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for criterion in self.labelled:
             asked = criterion.good is True
@@ -335,7 +335,7 @@ class GatesReplay:
 
 
 def replay_gates(queries: Sequence[RecordedQuery], settings: GateSettings) -> GatesReplay:
-    """The decisions of the gates on recorded replies."""
+    """Return the decisions of the gates on recorded replies."""
     used = settings.model_copy(update={"order": ORDER})
     judged, lost, numbers = list[_JudgedCriterion](), 0, dict[str, int]()
     for query in queries:

@@ -51,7 +51,7 @@ def _split_model(value: Any) -> Any:
 
 
 def _as_list(value: Any, info: ValidationInfo) -> Any:
-    """A list of roles, also from a single role, or from the mapping by index that `nest_settings` makes."""
+    """Return a list of roles, also from a single role, or from the mapping by index that `nest_settings` makes."""
     if not isinstance(value, str | dict):
         return value
     if not value or isinstance(value, str) or not all(str(key).isdigit() for key in value):

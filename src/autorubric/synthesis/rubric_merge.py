@@ -43,7 +43,7 @@ _FRAME = 60  # characters of keys, quotes and weight around a criterion as JSON
 
 
 def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
-    """The stage that writes `merged_rubrics` in the basic profile.
+    """Return the stage that writes `merged_rubrics` in the basic profile.
 
     The first candidate rubric is required. If it is the only one, it is the merged rubric, made by `passthrough`.
     """
@@ -74,7 +74,7 @@ def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
 
 
 def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettings) -> Stage:
-    """The stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
+    """Return the stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
 
     Exact repetitions are removed first, without a call. The rest is merged in one call if the reply fits the merge
     model and the criteria fit `merge_characters`, else two sets at a time; a single set stays as it is.
@@ -119,7 +119,7 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
 
 
 def build_merged_stage() -> Stage:
-    """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
+    """Return the stage that writes `merged_rubrics`, the seed's field, from `merge`."""
 
     def build(fields: Fields, models: Models) -> StageOutcome:
         if not _is_merge(fields.get("merge")):
@@ -136,7 +136,7 @@ def _is_merge(value: Any) -> bool:
 def filter_drafts(
     fields: Fields, names: Mapping[str, str], settings: FullSettings
 ) -> tuple[list[list[Candidate]], list[Fate]]:
-    """The criteria of the draft fields as sets, and the fates of those that the filters and settings drop."""
+    """Return the criteria of the draft fields as sets, and the fates of those that the filters and settings drop."""
     sets, dropped = list[list[Candidate]](), list[Fate]()
     for name, prefix in names.items():
         model = str(fields.get(f"{name}_model") or "")
@@ -164,7 +164,7 @@ class _RecordMerger:
     access: RecordAccess
 
     async def merge(self, sets: Sets) -> Account | Failure:
-        """All sets as one, in as few calls as their size permits."""
+        """Return all sets as one, in as few calls as their size permits."""
         if len(sets) == 1:
             outputs = [
                 Merged(candidate.title, candidate.description, candidate.weight, (candidate.id,))
@@ -194,7 +194,7 @@ class _RecordMerger:
         return made._replace(notes=(*answer.notes, *made.notes))
 
     async def _fold(self, sets: Sets) -> Account | Failure:
-        """All sets as one, merged two at a time in the fewest rounds, in an order of the record's own."""
+        """Return all sets as one, merged two at a time in the fewest rounds, in an order of the record's own."""
         level = [Account(tuple(some), ()) for some in sets]
         Random(f"fold|{self.settings.seed}|{self.access.item}").shuffle(level)
         place = len(level)
@@ -236,7 +236,7 @@ def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
 
 
 def can_fit(sets: Sets, most_characters: int) -> bool:
-    """Whether the criteria of all sets fit one merge request of at most `most_characters`."""
+    """Return whether the criteria of all sets fit one merge request of at most `most_characters`."""
     lengths = (
         len(candidate.id) + len(candidate.title) + len(candidate.description) + _FRAME
         for some in sets
@@ -246,7 +246,7 @@ def can_fit(sets: Sets, most_characters: int) -> bool:
 
 
 def compute_merge_room(sets: Sets) -> int:
-    """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
+    """Return the completion tokens that a merge of these sets can take: every criterion may stay as it is."""
     return estimate_room(copied=[criterion.description for criteria in sets for criterion in criteria])
 
 
@@ -258,7 +258,7 @@ class MergeReply(NamedTuple):
 
 
 def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
-    """The request that merges all sets at once; each criterion goes with its id."""
+    """Return the request that merges all sets at once; each criterion goes with its id."""
     names = ("id", "title", "description", "weight")
     inputs = {
         "query": query,
@@ -269,7 +269,7 @@ def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
 
 
 def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
-    """The merged criteria of a reply and what it dropped; unusable entries are noted."""
+    """Return the merged criteria of a reply and what it dropped; unusable entries are noted."""
     answer = read_json(reply, "object", ("criteria",))
     if isinstance(answer, Unreadable) or not isinstance(answer.value.get("criteria"), list):
         # A bare list drops nothing; a criterion that its entries do not name is found by its words or restored.

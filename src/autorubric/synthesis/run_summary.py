@@ -91,7 +91,7 @@ class Summary:
         self.failed += failed
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, for the manifest."""
+        """Return the counts as JSON values, for the manifest."""
         return {
             "rows": self.rows,
             "finished": self.finished,
@@ -134,7 +134,7 @@ def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], stor
 
 
 def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The progress of a run, seen from outside: rows that went through every step, and rows with a failed one.
+    """Return the progress of a run, seen from outside: rows that went through every step, and rows with a failed one.
 
     The manifest counts both, but is written only from time to time; in between, the ledger shows for how many rows
     the model of the last step has replied.
@@ -304,7 +304,7 @@ class RubricCounts:
         return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, for the manifest."""
+        """Return the counts as JSON values, for the manifest."""
         from autorubric.synthesis.quality import MEASURES
 
         quality = self.quality
@@ -318,7 +318,7 @@ class RubricCounts:
         }
 
     def format_lines(self) -> Iterator[str]:
-        """The lines of the summary; none where nothing was kept."""
+        """Yield the lines of the summary; none where nothing was kept."""
         if not self.criteria:
             return
         left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
@@ -341,6 +341,6 @@ class RubricCounts:
 
 
 def find_weight(criterion: Mapping[str, Any]) -> float:
-    """The weight of a criterion of `final_full`, or its points in `final`."""
+    """Return the weight of a criterion of `final_full`, or its points in `final`."""
     weight = criterion.get("weight")
     return float(criterion.get("points", 0) if weight is None else weight)

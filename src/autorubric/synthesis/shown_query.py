@@ -28,7 +28,7 @@ _HIDDEN = ("__source_index__", "__record_id__")
 
 
 async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | None) -> ShownItem:
-    """A query of a synthesis run, by its id or line; the first one by default.
+    """Return a query of a synthesis run, by its id or line; the first one by default.
 
     Raises:
         InputError: the files of the run do not hold the query.
@@ -65,7 +65,7 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
 
 
 def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
-    """The row of a query in the last step file that has it."""
+    """Return the row of a query in the last step file that has it."""
     found: dict[str, Any] | None = None
     known = 0
     for file in STEP_FILES:
@@ -87,7 +87,7 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
 
 
 def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of the basic steps."""
+    """Return the results of the basic steps."""
     kept = ("reference", "merged_rubrics", "augmented_rubrics")
     return {
         key: value
@@ -97,7 +97,7 @@ def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_lineage(directory: Path, row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The lineage of the criteria, kept or not, if the query is in `final_full`."""
+    """Return the lineage of the criteria, kept or not, if the query is in `final_full`."""
     path = directory / FULL_FILES[0]
     question, own = format_question(row.get("question")), str(row.get("id") or "")
     for final in read_rows(path) if path.exists() else ():
@@ -148,7 +148,7 @@ class _AnyKey(dict[str, str]):
 
 
 def _rebuild_query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
-    """The query as in the input, without the fields of the run's stages."""
+    """Return the query as in the input, without the fields of the run's stages."""
     made = {key for stage in plan.stages for key in stage.keys}
     own = {f"response_{letter}{part}" for letter in list_letters(given) for part in ("", "_model")}
     fields = {key: value for key, value in row.items() if key not in made or key in own}

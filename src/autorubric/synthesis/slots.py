@@ -27,7 +27,7 @@ class Slot(NamedTuple):
 
 
 def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
-    """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
+    """Return every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
 
     A role with `draws` takes that many slots in a row. The full method fills its pool from all response models
     in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that are not response models;
@@ -79,7 +79,7 @@ def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slo
 
 
 def _add_run_address(settings: SynthesisSettings) -> Roles:
-    """The roles, with the address of the run where they have none."""
+    """Return the roles, with the address of the run where they have none."""
 
     def add_address(role: RoleSettings) -> RoleSettings:
         own = role.base_url or resolve_address(role.model, settings.base_url)[1]
@@ -103,7 +103,7 @@ def _fill_slots(part: str, roles: Sequence[RoleSettings], least: int = 0) -> lis
 
 
 def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
-    """A slot for each rubric model that is not a response model, for the answer that grounds its rubric."""
+    """Return a slot for each rubric model that is not a response model, for the answer that grounds its rubric."""
     responders = {(role.model, role.base_url) for name, role, _ in slots if name.startswith("response_")}
     return [
         Slot(name.replace("rubric", "own"), role, source)
@@ -113,7 +113,7 @@ def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
 
 
 def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
-    """The slots that `refresh` names: `response` means every response slot.
+    """Return the slots that `refresh` names: `response` means every response slot.
 
     Raises:
         ConfigError: it names no role; with the names of the roles.
@@ -129,7 +129,7 @@ def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
 
 
 def find_shape(settings: SynthesisSettings, given: int) -> Shape:
-    """The slots of a run's plan; `given` is how many finished responses each row brings."""
+    """Return the slots of a run's plan; `given` is how many finished responses each row brings."""
     slots = find_slots(settings)
     responses, rubrics, judges = (
         [slot for slot in slots if slot.name.startswith(part)] for part in ("response_", "rubric_", "judge_")
@@ -156,7 +156,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
 
 
 def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
-    """The model configuration of every slot, keys included.
+    """Return the model configuration of every slot, keys included.
 
     A key comes from the variable that the role names, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
     else from the variable that the run names, else from the provider's own, which the model layer looks up.

@@ -118,7 +118,7 @@ async def run_plan(
 
 
 def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
-    """Each query as a group if its fields differ from those of all earlier ones, else an empty group."""
+    """Yield each query as a group if its fields differ from those of all earlier ones, else an empty group."""
     seen: set[int] = set()
     for query in queries:
         number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
@@ -201,13 +201,13 @@ class StageRunner:
         return outcome
 
     def is_recorded(self, slot: str, request: Request) -> bool:
-        """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
+        """Return whether the complete reply to a request is in the ledger, so that asking makes no call."""
         draw = request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH
         found = self.executor.find(self.models[slot], copy_with(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
     def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome | None:
-        """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
+        """Return the value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
             return None
@@ -261,7 +261,7 @@ class RecordAccess:
 def count_refreshes(
     ledger: Ledger, slots: Collection[str], refresh: Collection[str], *, keep: bool = True
 ) -> dict[str, int]:
-    """How often each slot was refreshed, including now those in `refresh`; recorded unless `keep` is False.
+    """Return how often each slot was refreshed, including now those in `refresh`; recorded unless `keep` is False.
 
     An interrupted run that resumes without `--refresh` uses the same counts, so nothing is paid for twice.
     """
@@ -273,7 +273,7 @@ def count_refreshes(
 
 
 def hash_inputs(stage: Stage, fields: Fields) -> bytes:
-    """A fingerprint of the inputs of a stage, equal exactly if the values are."""
+    """Return a fingerprint of the inputs of a stage, equal exactly if the values are."""
     values = (fields.get(name) for name in stage.reads)
     read = [value.strip() if isinstance(value, str) else (value or None) for value in values]
     return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()

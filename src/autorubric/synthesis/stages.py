@@ -107,7 +107,7 @@ class Stage:
         object.__setattr__(self, "keys", (self.name, f"{self.name}_model", f"{self.name}_error"))
 
     def list_calls(self, fields: Fields, models: Models) -> Sequence[Call]:
-        """The distinct calls for a row that are known beforehand; equal requests are sent once."""
+        """Return the distinct calls for a row that are known beforehand; equal requests are sent once."""
         built = self.build(fields, models)
         calls = () if isinstance(built, StageOutcome) else built
         return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
@@ -150,7 +150,7 @@ class Plan:
         return max(depth.values(), default=0)
 
     def cut_after(self, step: str) -> Plan:
-        """The plan cut off after `step` (one of `STEPS` that it has)."""
+        """Return the plan cut off after `step` (one of `STEPS` that it has)."""
         steps = STEPS[: self.last_step + 1]
         if step not in steps:
             raise ConfigError(f"unknown step {step!r}; the steps are {', '.join(steps)}")
@@ -158,25 +158,25 @@ class Plan:
 
 
 def list_letters(count: int) -> tuple[str, ...]:
-    """The slot letters of `count` parallel models."""
+    """Return the slot letters of `count` parallel models."""
     if not 0 <= count <= 26:
         raise ConfigError(f"{count} models for one step; the maximum is 26")
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
 def query_in(fields: Fields) -> Any:
-    """The query of a row: its text without surrounding space, or the turns of a conversation."""
+    """Return the query of a row: its text without surrounding space, or the turns of a conversation."""
     question = fields["question"]
     return question.strip() if isinstance(question, str) else question
 
 
 def fail_missing(field: str) -> StageOutcome:
-    """The outcome of a stage whose input is missing because an earlier stage failed."""
+    """Return the outcome of a stage whose input is missing because an earlier stage failed."""
     return StageOutcome(failure=Failure("missing_input", f"missing {field}"))
 
 
 def find_missing(fields: Fields, names: Iterable[str]) -> StageOutcome | None:
-    """The outcome of a stage that lacks one of these fields; None if it lacks none."""
+    """Return the outcome of a stage that lacks one of these fields; None if it lacks none."""
     return next((fail_missing(name) for name in names if fields.get(name) is None), None)
 
 

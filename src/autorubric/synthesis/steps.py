@@ -91,14 +91,14 @@ class RowStore:
         return data.split(b"\n") if data else []
 
     def read_exported(self) -> Iterator[Mapping[str, Any]]:
-        """The exports of all complete rows, in input order."""
+        """Yield the exports of all complete rows, in input order."""
         for index in range(len(self._slots)):
             pieces = self.read_pieces(index)
             if len(pieces) > self.plan.last_step + 1:
                 yield decode_json(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
-        """The fields of the row with input index `index`."""
+        """Return the fields of the row with input index `index`."""
         return _read_row(_join_pieces(self.read_pieces(index)[: self.plan.last_step + 1])) or {}
 
 
@@ -107,19 +107,19 @@ def _join_pieces(pieces: Iterable[bytes]) -> bytes:
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:
-    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
+    """Return the resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
     record_id = str(row.get("__record_id__") or "").strip()
     return record_id or f"idx:{row.get('__source_index__')}"
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a step file; lines that are not valid are skipped, as the public pipeline does."""
+    """Yield the rows of a step file; lines that are not valid are skipped, as the public pipeline does."""
     with path.open("rb") as file:
         yield from (row for line in file if (row := _read_row(line)) is not None)
 
 
 def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a step file on the same query; empty if there is none.
+    """Return the row of a step file on the same query; empty if there is none.
 
     Args:
         path: the step file.
@@ -142,7 +142,7 @@ StepFiles: TypeAlias = Literal["full", "latest", "none"]
 
 
 def list_step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dict[int, Path]:
-    """The step files that a run writes, by step: all of them, or the last one, which has every field.
+    """Return the step files that a run writes, by step: all of them, or the last one, which has every field.
 
     Example:
         >>> [path.name for path in list_step_paths(Path("out"), 4, "latest").values()]
@@ -248,7 +248,7 @@ class _ExistingRows:
 
     @staticmethod
     def _has_moved(key: str, row: Mapping[str, Any], written: list[tuple[bool, str]]) -> bool:
-        """Whether a row that was written with this question is this one under another key; each counts once.
+        """Return whether a row that was written with this question is this one under another key; each counts once.
 
         Line numbers change, but two ids of the user are two records.
         """
@@ -270,12 +270,12 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
-    """The hash of a row's question."""
+    """Return the hash of a row's question."""
     return hash(format_question(fields.get("question")))
 
 
 def format_question(question: Any) -> str:
-    """A query as the final files contain it: its text, or a conversation's messages as JSON."""
+    """Return a query as the final files contain it: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 

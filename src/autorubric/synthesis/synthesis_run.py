@@ -135,7 +135,7 @@ class SynthesisRun(StoppableRun):
         )
 
     def state(self) -> RunState:
-        """The progress of the run."""
+        """Return the progress of the run."""
         runner, summary = self.runner, self.summary
         stages = [
             StageState(s.name, runner.done[s.name], runner.open[s.name], runner.failed[s.name], "open")

@@ -166,7 +166,7 @@ class SynthesisSettings(EndpointSettings):
 
     @classmethod
     def from_manifest(cls, recorded: Mapping[str, Any]) -> Self:
-        """The settings that a manifest records, without prices; those without a version are of version 1."""
+        """Return the settings that a manifest records, without prices; those without a version are of version 1."""
         without = () if recorded.get("profile") == "full" else FULL_ONLY
         kept = {name: value for name, value in recorded.items() if name not in without}
         return cls.model_validate({"protocol": 1, **kept, "prices": None})
@@ -205,12 +205,12 @@ class SynthesisSettings(EndpointSettings):
             raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
 
     def collect_given(self) -> dict[str, Any]:
-        """The settings that were passed, the nested ones as they were passed."""
+        """Return the settings that were passed, the nested ones as they were passed."""
         given = {name: value for name, value in super().collect_given().items() if name not in NESTED}
         return given | self._nested
 
     def to_manifest(self) -> dict[str, Any]:
-        """The settings for a manifest, with each value where it took effect."""
+        """Return the settings for a manifest, with each value where it took effect."""
         shown = type(self).model_fields.keys() & SynthesisSettings.model_fields.keys()
         return self.model_dump(mode="json", include=shown - ROLE_FLAGS.keys() - {"models"})
 
@@ -235,7 +235,7 @@ _FLAGS = {
 
 
 def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) -> str:
-    """The problem with a nested setting."""
+    """Return the problem with a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
@@ -278,7 +278,7 @@ S = TypeVar("S", bound=SynthesisSettings)
 
 
 def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
-    """The settings of a run with its version, and with the defaults of that version."""
+    """Return the settings of a run with its version, and with the defaults of that version."""
     manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":

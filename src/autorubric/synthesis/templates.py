@@ -39,13 +39,13 @@ class SynthesisPrompts:
     gates: GatePrompts | None = None
 
     def fingerprints(self) -> dict[str, str]:
-        """The fingerprint of every prompt by its name, for manifests."""
+        """Return the fingerprint of every prompt by its name, for manifests."""
         judges = self.judges.fingerprints() if self.judges else {}
         gates = self.gates.fingerprints() if self.gates else {}
         return {**self.drafts.fingerprints(), **{f"judge_{name}": mark for name, mark in judges.items()}, **gates}
 
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        """The request that follows an unusable reply."""
+        """Return the request that follows an unusable reply."""
         turns = self.drafts.reask.render(problem=problem.message)
         return build_reask(request, reply, problem, (Message("user", text) for _, text in turns))
 
@@ -53,7 +53,7 @@ class SynthesisPrompts:
 def load_synthesis_prompts(
     folder: str | Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
 ) -> SynthesisPrompts:
-    """The package's prompts, with those of a folder and the additions of a domain.
+    """Return the package's prompts, with those of a folder and the additions of a domain.
 
     The folder contains the drafts' templates; for the full profile, those of the judges are in its subfolder
     `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have
@@ -84,7 +84,7 @@ def load_synthesis_prompts(
 
 
 def _with_first_wording(prompts: PromptSet) -> PromptSet:
-    """The package's prompts as they were worded in version 1; a user's own prompts stay as they are."""
+    """Return the package's prompts as they were worded in version 1; a user's own prompts stay as they are."""
     own = (name for name in FIRST_WORDINGS if getattr(prompts, name).origin == PACKAGED)
     folder = files("autorubric.prompts").joinpath("first")
     texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
@@ -101,7 +101,7 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
-    """The package's prompts with the additions of a domain; a user's own prompts stay as they are."""
+    """Return the package's prompts with the additions of a domain; a user's own prompts stay as they are."""
     profile, added = _load_profile(name), dict[str, Any]()
     for prompt, examples in profile["examples"].items():
         template = getattr(prompts, prompt)
@@ -116,7 +116,7 @@ def add_domain(prompts: PromptSet, name: str) -> PromptSet:
 
 
 def _with_examples(source: str, examples: Mapping[str, str]) -> str:
-    """A template with other examples between its marks; one without marks stays as it is."""
+    """Return a template with other examples between its marks; one without marks stays as it is."""
     head, mark, rest = source.partition("{# examples #}")
     if not mark:
         return source
@@ -138,7 +138,7 @@ def _load_profile(name: str) -> dict[str, Any]:
 
 
 def _merge_settings(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees of settings; the upper one wins leaf by leaf."""
+    """Return two trees of settings; the upper one wins leaf by leaf."""
     merged = dict(under)
     for key, value in upper.items():
         held = merged.get(key)
@@ -156,7 +156,7 @@ def build_request(
     draw: int = 0,
     room: int = 0,
 ) -> Request:
-    """The request of a filled-in template; `schema` (or its name) and `room` (tokens) describe the reply."""
+    """Return the request of a filled-in template; `schema` (or its name) and `room` (tokens) describe the reply."""
     # A prompt is given only what it uses: its section codes follow from all values.
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
     if "chinese" in template.variables:
@@ -170,5 +170,5 @@ def build_request(
 
 @cache
 def load_reply_schema(name: str) -> ReplySchema:
-    """The schema of a structured reply that is part of the package."""
+    """Return the schema of a structured reply that is part of the package."""
     return ReplySchema(name, load_schema(name))

@@ -48,7 +48,7 @@ _OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in 
 
 
 def find_model_families(model: str) -> frozenset[str]:
-    """The families in a model's name: two for a distillation, the first word for an unknown one.
+    """Return the families in a model's name: two for a distillation, the first word for an unknown one.
 
     Example:
         >>> sorted(find_model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
@@ -113,7 +113,7 @@ class AuditPlan:
             raise ConfigError(f"on_gap={self.on_gap!r}; expected 'warn' or 'stop'")
 
     def sum_judged(self, ledger: Ledger) -> Spending | None:
-        """What was spent before on anything but audits; None if audits have no budget of their own."""
+        """Return what was spent before on anything but audits; None if audits have no budget of their own."""
         audited = ledger.sum_spent(AUDIT_ROLE) if self.grader.has_budget else None
         return audited and ledger.sum_spent().compute_excess(audited)
 
@@ -169,7 +169,7 @@ class Auditor:
         return self.plan.on_gap == "stop" and self.found.status == "gap"
 
     def mark(self, reward: Reward) -> Reward:
-        """The reward with the status of the audit set."""
+        """Return the reward with the status of the audit set."""
         if self.found.status == "ok":
             return reward
         return replace(reward, status="gap", stop=self.should_stop)
@@ -284,7 +284,7 @@ class Auditor:
 def _collect_reasons(
     kept: KeptCriteria, report: EnsembleEvaluationReport | None, gaps: Sequence[float | None]
 ) -> dict[str, str]:
-    """The reference judge's reasons where the judges differ."""
+    """Return the reference judge's reasons where the judges differ."""
     entries = [] if report is None or report.report is None else report.report
     return {
         str(index): clip(entry.final_reason, _MOST_REASON)

@@ -263,7 +263,7 @@ class AuditSummary:
 
 
 def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
-    """The summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
+    """Return the summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
     if not log.audits and not log.failures and log.blind_since is None:
         return None
     criteria = []

@@ -33,7 +33,7 @@ class GivenReward:
 
 
 async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) -> EnsembleEvaluationReport:
-    """The report on a submission; an error becomes a failure in the report.
+    """Return the report on a submission; an error becomes a failure in the report.
 
     Raises:
         LedgerError: the ledger cannot record.

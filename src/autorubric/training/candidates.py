@@ -99,14 +99,14 @@ def _read_rows(path: Path, problems: list[str]) -> Iterator[Record]:
 
 
 def list_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
-    """The answers that the queries' own file holds, such as a dataset's submissions."""
+    """Return the answers that the queries' own file holds, such as a dataset's submissions."""
     return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
 
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that have candidates, and a problem for each that has none."""
+    """Return the queries that have candidates, and a problem for each that has none."""
     answered = {candidate.query for candidate in candidates}
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
@@ -117,7 +117,7 @@ def check_candidates(
 
 
 def build_dataset(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], name: str) -> RubricDataset:
-    """The candidates as items to grade, in order, each under the rubric of its query."""
+    """Return the candidates as items to grade, in order, each under the rubric of its query."""
     by_id = {query.id: query for query in queries}
     items = []
     for number, candidate in enumerate(candidates):
@@ -209,14 +209,14 @@ class GradedCandidates:
         return self.folder / ITEMS_FILE
 
     def limit_to(self, count: int | None) -> GradedCandidates:
-        """The run with its first `count` queries; all of them for None."""
+        """Return the run with its first `count` queries; all of them for None."""
         queries = self.queries[:count]
         wanted = {query.id for query in queries}
         return replace(self, queries=queries, scored=tuple(s for s in self.scored if s.candidate.query in wanted))
 
 
 def read_graded_run(folder: Path) -> GradedCandidates:
-    """The candidates of a finished run of `autorubric grade` (or `evaluate`), with the scores of the run."""
+    """Return the candidates of a finished run of `autorubric grade` (or `evaluate`), with the scores of the run."""
     manifest = load_manifest(folder)
     if not (manifest.grader_config or {}).get("normalize", True):
         raise InputError(f"{folder}: its scores are bare sums (normalize=False); selection needs scores in [0, 1]")
@@ -300,21 +300,21 @@ class SamplingRun(StoppableRun):
         await work_through(keys, self._sample, Room(self.window), self)
 
     def collect_candidates(self) -> list[CandidateAnswer]:
-        """The answers as candidates, query by query, model by model, draw by draw."""
+        """Return the answers as candidates, query by query, model by model, draw by draw."""
         return [self.build_candidate(key, self.answers[key]) for key in self.iter_keys() if key in self.answers]
 
     def find_missing(self) -> list[tuple[CandidateAnswer, Failure]]:
-        """The candidates without an answer, each with the reason."""
+        """Return the candidates without an answer, each with the reason."""
         return [(self.build_candidate(key, ""), self.failed[key]) for key in self.iter_keys() if key in self.failed]
 
     def build_candidate(self, key: Key, answer: str) -> CandidateAnswer:
-        """The candidate with this answer."""
+        """Return the candidate with this answer."""
         query, model, draw = key
         own = self.queries[query].id
         return CandidateAnswer(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
 
     def iter_keys(self) -> Iterator[Key]:
-        """Every query, model and draw, in order."""
+        """Return every query, model and draw, in order."""
         return product(range(len(self.queries)), range(len(self.models)), range(self.k))
 
     def _find_number(self, key: Key) -> int:
@@ -331,7 +331,7 @@ class SamplingRun(StoppableRun):
                 yield [(place, model, draw) for place in places]
 
     def build_request(self, query: int, draw: int) -> Request:
-        """The request for one answer: the query itself, without a prompt template."""
+        """Return the request for one answer: the query itself, without a prompt template."""
         asked = self.queries[query]
         turns = tuple(Message(**turn) for turn in as_turns(asked.prompt))  # type: ignore[arg-type]
         return Request(turns, ROLE, draw=draw + self.generation * DRAWS_A_GENERATION, item=asked.id)

@@ -77,7 +77,7 @@ class GroupSignals:
 
 
 def measure_noise(repeats: Sequence[Repeat]) -> RewardNoise | None:
-    """The noise of the training judge; None without repeated judgments.
+    """Return the noise of the training judge; None without repeated judgments.
 
     Example:
         >>> noise = measure_noise([Repeat("g", "a", 1, 0.5, 0.7), Repeat("g", "b", 1, 0.5, 0.5)])
@@ -99,7 +99,7 @@ def measure_signals(
     variance: float | None,
     noise: RewardNoise | None,
 ) -> GroupSignals:
-    """What groups teach the policy.
+    """Return what groups teach the policy.
 
     Args:
         records: the rewards of the last window.
@@ -138,7 +138,7 @@ def measure_signals(
 
 
 def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
-    """The values of each criterion minus their mean over the group; NaN where a rollout has none."""
+    """Return the values of each criterion minus their mean over the group; NaN where a rollout has none."""
     table = np.array([record.values for record in members], dtype=float)
     seen = ~np.isnan(table)
     means = np.where(seen, table, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)

@@ -58,7 +58,7 @@ class Replays:
         self._pass.clear()
 
     def is_new(self, rollout: Hashable, step: int | None) -> bool:
-        """Whether to count this rollout, which is then known."""
+        """Return whether to count this rollout, which is then known."""
         name = hash(rollout)
         if step is not None:
             if self._newest is None or step > self._newest:
@@ -132,7 +132,7 @@ class RewardRecord:
 
 
 def count_rewards(folder: Path) -> Counter[str | None]:
-    """The rewards in the ledger of a folder by why they failed; None for those that were given."""
+    """Return the rewards in the ledger of a folder by why they failed; None for those that were given."""
     from autorubric.llm.records.ledger_view import ledger_view
 
     with ledger_view(folder) as view:
@@ -146,7 +146,7 @@ _FIELDS = tuple(spec.name for spec in fields(RewardRecord))
 
 
 def describe_rubric(rubric: Rubric) -> dict[str, Any]:
-    """The record of a rubric: its digest, and name, requirement and weight of each criterion."""
+    """Return the record of a rubric: its digest, and name, requirement and weight of each criterion."""
     criteria = [
         {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
         for name, criterion in zip(name_criteria(list(rubric)), rubric, strict=True)
@@ -168,7 +168,7 @@ class Observer:
         )
 
     def record_rubric(self, rubric: Rubric) -> str:
-        """The digest of a rubric, which is recorded at its first use."""
+        """Return the digest of a rubric, which is recorded at its first use."""
         name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
@@ -187,7 +187,7 @@ class Observer:
     def record_reward(
         self, sample: Sample, reward: Reward, failed: Sequence[int] = (), seconds: float = 0.0
     ) -> RewardRecord:
-        """The record of a reward, which the ledger keeps unless it was given before a restart.
+        """Return the record of a reward, which the ledger keeps unless it was given before a restart.
 
         Args:
             sample: what was rewarded.
@@ -219,23 +219,23 @@ class Observer:
 
 
 def is_training(split: str | None) -> bool:
-    """Whether rewards of a split are trained on; drift, audits and evolution leave out the others."""
+    """Return whether rewards of a split are trained on; drift, audits and evolution leave out the others."""
     return not split or split.strip().casefold().startswith("train")
 
 
 @lru_cache(maxsize=_MOST_RUBRICS)
 def digest_rubric(rubric: Rubric) -> str:
-    """The digest of a rubric in the records of rewards."""
+    """Return the digest of a rubric in the records of rewards."""
     return str(describe_rubric(rubric)["rubric"])
 
 
 def digest_group(query: Any, rubric: Rubric | str) -> str:
-    """The digest of a query and its rubric, which may be given by its own digest."""
+    """Return the digest of a query and its rubric, which may be given by its own digest."""
     return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
 def find_failed_indices(report: Report, kept: Sequence[int]) -> list[int]:
-    """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
+    """Return the indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
     entries: Sequence[AnyCriterionReport] = report.report or ()
     return [index for index, entry in zip(kept, entries, strict=False) if entry.is_error]
 
@@ -244,7 +244,7 @@ _KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})
 
 
 def parse_failure_kind(failure: str) -> str:
-    """The kind of failure in the message of a reward.
+    """Return the kind of failure in the message of a reward.
 
     Example:
         >>> parse_failure_kind("criterion 'Tone': timeout: no answer in 60 s")
@@ -293,5 +293,5 @@ class FailureLog:
 
 
 def digest(value: Any) -> str:
-    """The digest of a JSON value, as 16 hexadecimal digits."""
+    """Return the digest of a JSON value, as 16 hexadecimal digits."""
     return blake2b(encode_json(value), digest_size=8).hexdigest()

@@ -73,7 +73,7 @@ class RewardSource(Protocol):
     """Gives rewards: a `Rewarder` in this process, or `HttpRewards` for a service elsewhere."""
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order."""
+        """Return a reward for each sample, in order."""
         ...
 
 
@@ -141,7 +141,7 @@ class RewardPath(ABC):
 
     @abstractmethod
     async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> Report:
-        """The report on a sample; `inputs` is what judges see of it."""
+        """Return the report on a sample; `inputs` is what judges see of it."""
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
         """Reject samples that cannot be rewarded, before anything is spent."""
@@ -227,7 +227,7 @@ class Rewarder(RewardPath):
                 resolve(spec.llm_config)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings for a copy, without rewards; a TypeError with audits, repetitions or evolution."""
+        """Return the settings for a copy, without rewards; a TypeError with audits, repetitions or evolution."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
             reason = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{reason}; use one `autorubric serve` for all processes, and HttpRewards in each")
@@ -237,7 +237,7 @@ class Rewarder(RewardPath):
         return {**self.__dict__, **own, **opened}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order; samples are judged concurrently.
+        """Return a reward for each sample, in order; samples are judged concurrently.
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
@@ -321,7 +321,7 @@ class Rewarder(RewardPath):
 
 
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
-    """The rewards, in order; waits for all, then raises the first error."""
+    """Return the rewards, in order; waits for all, then raises the first error."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for result in found:
         if isinstance(result, BaseException):
@@ -349,7 +349,7 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
     compound: Compound = "as_is",
     reasoning: Reasoning = "drop",
 ) -> Rewarder:
-    """A rewarder with this judge.
+    """Return a rewarder with this judge.
 
     Args:
         judge: `provider/model`, `MODEL@BASE_URL`, a configuration or a grader; None if every criterion has a check.
@@ -384,14 +384,14 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
 def judge_config(
     judge: str, base_url: str | None = None, api_key_env: str | None = None, *, allow_plain_http: bool = False
 ) -> LLMConfig:
-    """The configuration of a judge given by name."""
+    """Return the configuration of a judge given by name."""
     model, address = resolve_address(judge, base_url)
     where: dict[str, Any] = {"api_base": address, "api_key_env": api_key_env, "allow_plain_http": allow_plain_http}
     return LLMConfig(model, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, timeout=300.0, **where)
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
-    """The rewards, for synchronous callers. In a running event loop, the call blocks the loop.
+    """Return the rewards, for synchronous callers. In a running event loop, the call blocks the loop.
 
     Example:
         >>> rewards_now(make_rewarder("builtin/offline"), [])

@@ -60,7 +60,7 @@ class KeepRule:
 
 
 def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> KeepRule:
-    """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
+    """Return the rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
         InputError: the name is unknown, or a number is out of its range.
@@ -97,7 +97,7 @@ class SelectionDecision:
 
 
 def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDecision:
-    """The decision on the candidates of one query.
+    """Return the decision on the candidates of one query.
 
     Among equal scores the shorter answer goes first, then the earlier one; duplicate texts are kept once. The worse
     answer of a pair has the lowest score; among equal ones it is the one nearest in length to the better answer, so
@@ -163,7 +163,7 @@ def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
 
 
 def _compute_maximum(criterion: Criterion) -> float:
-    """The maximum points of a criterion."""
+    """Return the maximum points of a criterion."""
     if criterion.options is None:
         return max(criterion.weight, 0.0)
     pick: Callable[[list[float]], float] = max if criterion.weight > 0 else min
@@ -171,7 +171,7 @@ def _compute_maximum(criterion: Criterion) -> float:
 
 
 def round_score(scored: ScoredCandidate) -> float:
-    """The score as it is compared with the threshold; 0 if there is none."""
+    """Return the score as it is compared with the threshold; 0 if there is none."""
     return round(scored.score or 0.0, _DIGITS)
 
 

@@ -40,7 +40,7 @@ class BestOfK:
 
 
 def compute_expected_best(scores: Sequence[float], k: int) -> float:
-    """The mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
+    """Return the mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
 
     In ascending order, the i-th score (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The shares are
     computed from the largest down, since the binomials of a thousand scores overflow a float.
@@ -111,7 +111,7 @@ class ScoreSpread:
 
     @classmethod
     def from_scores(cls, scores: Sequence[float]) -> ScoreSpread | None:
-        """The distribution of scores in [0, 1]; None without scores."""
+        """Return the distribution of scores in [0, 1]; None without scores."""
         if not scores:
             return None
         import numpy as np
@@ -134,7 +134,7 @@ class LowerThreshold:
 
 
 def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: KeepRule) -> tuple[LowerThreshold, ...]:
-    """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
+    """Return the thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
         threshold = tenth / _TENTHS
@@ -199,7 +199,7 @@ class SelectionSummary:
     spread: ScoreSpread | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics as JSON values."""
+        """Return the statistics as JSON values."""
         record = asdict(self)
         for row, found in zip((record["total"], *record["by_source"]), (self.total, *self.by_source), strict=True):
             row["share"] = found.share
@@ -303,7 +303,7 @@ def write_selection(
 
 
 def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[SelectionDecision]) -> list[Kept]:
-    """The kept answers with their reports; only these are read into memory."""
+    """Return the kept answers with their reports; only these are read into memory."""
     chosen = {scored.place for decision in decisions for scored in decision.chosen}
     records = read_items(items) if chosen else ()
     reports = {row["item_idx"]: parse_report(row["report"]) for row in records if row["item_idx"] in chosen}

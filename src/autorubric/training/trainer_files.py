@@ -52,17 +52,17 @@ class Adapter:
     other_files: Mapping[str, Callable[[Path, Sequence[Kept], bool], None]] = field(default_factory=dict)
 
     def list_files(self) -> list[str]:
-        """The paths of all files."""
+        """Return the paths of all files."""
         return [*self.files, *self.pair_files, *self.other_files]
 
 
 def list_trainers() -> list[str]:
-    """The names of all adapters, those of installed packages last."""
+    """Return the names of all adapters, those of installed packages last."""
     return [*_BUILT_IN, *(name for name in find_plugins("adapters") if name not in _BUILT_IN)]
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
-    """The named trainers, or all of them if none is named.
+    """Return the named trainers, or all of them if none is named.
 
     Raises:
         InputError: a name is unknown, or an installed adapter cannot be loaded.
@@ -82,7 +82,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a trainer by its name, which `list_trainers` lists."""
+    """Return the adapter of a trainer by its name, which `list_trainers` lists."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     found = load_plugin("adapters", name)
@@ -93,7 +93,7 @@ def find_adapter(name: str) -> Adapter:
 
 
 def list_training_files() -> list[str]:
-    """The paths of the files that a selection may write for trainers."""
+    """Return the paths of the files that a selection may write for trainers."""
     return [path for name in list_trainers() for path in find_adapter(name).list_files()]
 
 
@@ -122,12 +122,12 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
 
 
 def build_chat_row(kept: Kept) -> Row:
-    """A conversation that ends with the kept answer, and the tools that it may call."""
+    """Return a conversation that ends with the kept answer, and the tools that it may call."""
     return {"messages": [*kept.query.turns, _build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_ruft_row(kept: Kept) -> Row:
-    """A row with the columns of RubricHub's RuFT release."""
+    """Return a row with the columns of RubricHub's RuFT release."""
     details = [_flatten(entry) for entry in kept.report.report or ()]
     record = Record(
         tuple(kept.query.rubric),
@@ -214,7 +214,7 @@ _BUILT_IN = {
 
 
 def _flatten(one: Any) -> Row:
-    """One criterion and its verdict, as flat values."""
+    """Return one criterion and its verdict, as flat values."""
     verdict, choice = one.final()
     return {
         "criterion": one.criterion.requirement,

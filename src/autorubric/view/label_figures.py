@@ -29,7 +29,7 @@ _SECONDS, _STEP = 600, 0.1
 def measure_labels(
     run: Path, choice: LabelChoice, is_stopped: Callable[[], bool] = lambda: False
 ) -> dict[str, Any] | None:
-    """The agreement of judge and annotators with the labels, and what 40 more labels would bring.
+    """Return the agreement of judge and annotators with the labels, and what 40 more labels would bring.
 
     `problem` says why there are none: too few labels, or a run that cannot be read.
 

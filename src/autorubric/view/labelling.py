@@ -42,11 +42,11 @@ class LabelQueues:
         return source.number in self._open or any(_identify_content(source) & content for *_, content in opened)
 
     def is_open(self, source: Source) -> bool:
-        """Whether the run is being labelled here."""
+        """Return whether the run is being labelled here."""
         return source.number in self._open
 
     def find_queue(self, source: Source) -> Queue:
-        """The queue of a run.
+        """Return the queue of a run.
 
         Raises:
             Refusal: it is not open.
@@ -177,7 +177,7 @@ ACTIONS: dict[str, Callable[[Queue, str, Mapping[str, Any]], dict[str, Any]]] = 
 
 
 def describe_task(task: Task | None) -> dict[str, Any] | None:
-    """A pair as the page shows it, with nothing from any judge or annotator."""
+    """Return a pair as the page shows it, with nothing from any judge or annotator."""
     if task is None:
         return None
     return {
@@ -195,7 +195,7 @@ def describe_task(task: Task | None) -> dict[str, Any] | None:
 
 
 def describe_dispute(dispute: Dispute) -> dict[str, Any]:
-    """A pair that annotators differ on: their labels side by side, and no judge's."""
+    """Return a pair that annotators differ on: their labels side by side, and no judge's."""
     labels = [
         {"annotator": event.annotator, "verdict": event.verdict, "note": event.note, "quote": event.quote}
         for event in dispute.labels
@@ -233,7 +233,7 @@ def _read_whole(body: Mapping[str, Any], name: str, default: int | None = None) 
 
 
 def _identify_content(source: Source) -> set[str]:
-    """What runs on the same items have in common: the dataset, or its first submission if labels differ."""
+    """Return what runs on the same items have in common: the dataset, or its first submission if labels differ."""
     found = {str(source.manifest.get("dataset_hash") or f"run {source.number}")}
     with suppress(PageRefusal, InputError, ValueError):
         lines = source.open_dataset()

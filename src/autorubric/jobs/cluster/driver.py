@@ -355,7 +355,7 @@ class RayWorkers(WorkerProcesses):
         write_manifest(self._spool, {"kind": kind, "status": "running", "again": self.settings.again, **counts})
 
     def _is_over(self) -> bool:
-        """Whether no further block is assigned."""
+        """Return whether no further block is assigned."""
         ends = (worker.end or {} for worker in self._shards)
         return self.interrupted or any(end.get("stopped") or end.get("problems") for end in ends)
 
@@ -374,7 +374,7 @@ class RayWorkers(WorkerProcesses):
 
 
 def _snapshot_ledger(ledger: Path, folder: Path) -> Path:
-    """A new folder with a snapshot of a ledger."""
+    """Return a new folder with a snapshot of a ledger."""
     folder.mkdir(mode=0o700)
     with closing(sqlite3.connect(ledger / LEDGER_FILE)) as connection:
         connection.execute("VACUUM INTO ?", (str(folder / LEDGER_FILE),))

@@ -128,7 +128,7 @@ class RayCluster:
         return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
 
     async def has(self, node: str) -> bool:
-        """Whether a node is part of the cluster and alive.
+        """Return whether a node is part of the cluster and alive.
 
         Raises:
             ClusterGone: the cluster does not answer.
@@ -187,7 +187,7 @@ def _connect(address: str, workers: int | None) -> None:
 
 
 def _suggest_fix(message: str) -> str:
-    """What to do about an error from Ray.
+    """Return what to do about an error from Ray.
 
     Example:
         >>> _suggest_fix("Version mismatch: The cluster was started with: Ray: 2.59.0")
@@ -204,7 +204,7 @@ def _suggest_fix(message: str) -> str:
 
 
 def _format_error(error: Exception) -> str:
-    r"""The message of an error, on one line.
+    r"""Return the message of an error, on one line.
 
     Example:
         >>> _format_error(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
@@ -218,7 +218,7 @@ class _Actor(ClusterWorker):
     """A worker that can tell its node."""
 
     def find_node(self) -> str:
-        """The id of its node."""
+        """Return the id of its node."""
         import ray
 
         found: str = ray.get_runtime_context().get_node_id()

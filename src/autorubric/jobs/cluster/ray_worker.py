@@ -31,7 +31,7 @@ _BASE = "base"
 
 
 def list_versions() -> dict[str, str]:
-    """The versions that must be equal on all machines."""
+    """Return the versions that must be equal on all machines."""
     return {"autorubric": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
 
 
@@ -114,7 +114,7 @@ class ClusterWorker:
         self._told = 0
 
     def introduce(self, keys: Sequence[str], marker: str) -> dict[str, Any]:
-        """What the driver must know before the run starts.
+        """Return what the driver must know before the run starts.
 
         Args:
             keys: names of the environment variables with keys.
@@ -134,7 +134,7 @@ class ClusterWorker:
         }
 
     def list_leftovers(self) -> list[str]:
-        """The folders that workers of earlier sessions left on this machine."""
+        """Return the folders that workers of earlier sessions left on this machine."""
         return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
 
     def recover(self, folder: str) -> str:
@@ -142,7 +142,7 @@ class ClusterWorker:
         return recover_ledger(self._place / folder)
 
     def read_calls(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
-        """The calls of a ledger after a given one, and its notes on limits and budgets.
+        """Return the calls of a ledger after a given one, and its notes on limits and budgets.
 
         Args:
             after: the id of that call.

@@ -183,7 +183,7 @@ _STOP = compile_late(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 @lru_cache(maxsize=65_536)
 def find_second_demand(requirement: str) -> str:
-    """The words with which a second demand begins; empty if there is only one demand.
+    """Return the words with which a second demand begins; empty if there is only one demand.
 
     Example:
         >>> find_second_demand("States the dose and warns about liver damage.")
@@ -204,7 +204,7 @@ def _find_second_demand(words: Phrasing) -> str:
 
 
 def _find_second_in_list(text: str) -> str:
-    """The second entry of a list in the text, unless any of the entries would do."""
+    """Return the second entry of a list in the text, unless any of the entries would do."""
     for marks in (_NUMBERED, _BULLETS):
         first = dict[str, int]()
         for found in marks.finditer(text):
@@ -270,7 +270,7 @@ def _find_second_sentence(text: str, end: int, again: re.Pattern[str]) -> str:
 
 
 def _are_one_demand(before: str, joined: str) -> bool:
-    """Whether two verbs are one demand: "distills and presents the facts", "directly and fully answers it"."""
+    """Return whether two verbs are one demand: "distills and presents the facts", "directly and fully answers it"."""
     return bool(_ENDS_THIRD.search(before)) or (before.endswith("ly") and bool(_WITH_ADVERB.match(joined)))
 
 

@@ -69,7 +69,7 @@ class Gist:
 
 
 def _has_added_words(gist: Gist, other: Gist) -> bool:
-    """Whether one of the two has the words of the other and at most a few more."""
+    """Return whether one of the two has the words of the other and at most a few more."""
     # Words on one side only were added; words on both sides were exchanged, which changes what is asked.
     fewer, more = sorted((gist.content, other.content), key=len)
     return bool(fewer) and fewer <= more and len(fewer) >= _FEWEST_KEPT * len(more)
@@ -77,7 +77,7 @@ def _has_added_words(gist: Gist, other: Gist) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _reduce_to_content(token: str) -> str:
-    """The stem of a token with content, such as a unit; empty for a token without content."""
+    """Return the stem of a token with content, such as a unit; empty for a token without content."""
     if token in _EMPTY or token in _EMPTY_ZH or token in NUMBER_WORDS or token[0].isdigit():
         return ""
     stem = _stem_word(token)
@@ -85,7 +85,7 @@ def _reduce_to_content(token: str) -> str:
 
 
 def _stem_word(word: str) -> str:
-    """The word without the ending of a plural or a verb, roughly."""
+    """Return the word without the ending of a plural or a verb, roughly."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "ches", "shes", "xes")):
@@ -131,7 +131,7 @@ def _find_near_duplicates(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def _list_rare_words(content: frozenset[str], frequency: Mapping[str, int]) -> list[str]:
-    """The rarest words of a criterion, of which every near duplicate has one among its own rarest words.
+    """Return the rarest words of a criterion, of which every near duplicate has one among its own rarest words.
 
     Two sets that share at least k words share one of the first n - k + 1 of each, in any common order (prefix
     filtering: Chaudhuri, Ganti and Kaushik 2006).

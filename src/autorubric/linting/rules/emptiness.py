@@ -196,7 +196,7 @@ _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
 def find_emptiness(words: Phrasing) -> Empty | None:
-    """How a criterion lacks content; None if it names something to look for.
+    """Return how a criterion lacks content; None if it names something to look for.
 
     Example:
         >>> [find_emptiness(Phrasing(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]

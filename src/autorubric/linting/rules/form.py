@@ -21,7 +21,7 @@ def _check_count(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def _apply(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[RawRubric], Iterator[Hit]]:
-    """A function that applies a rule to each criterion; `find` returns the problem and how to fix it."""
+    """Return a function that applies a rule to each criterion; `find` returns the problem and how to fix it."""
 
     def find_hits(rubric: RawRubric) -> Iterator[Hit]:
         for position, criterion in enumerate(rubric.criteria, 1):

@@ -146,7 +146,7 @@ _HEADS = frozenset(
 
 
 def find_outside_reference(words: Phrasing, asked: str) -> str:
-    """The words of a criterion that point at something outside; empty if there are none or the query has it.
+    """Return the words of a criterion that point at something outside; empty if there are none or the query has it.
 
     Example:
         >>> criterion = Phrasing("Uses the method shown in the lecture.")

@@ -78,7 +78,7 @@ _SLOT_MARKS = Hints(
 
 
 def find_leftover(words: Phrasing) -> str:
-    """A leftover of drafting in a criterion; empty if there is none.
+    """Return a leftover of drafting in a criterion; empty if there is none.
 
     Example:
         >>> [find_leftover(Phrasing(text)) for text in ("Delete this row", "Names {city}.", "[city]", "A city.")]

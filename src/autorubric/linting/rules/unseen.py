@@ -247,7 +247,7 @@ def find_unseen_text(criterion: str, query: str) -> str:
 
 
 def has_criterion_reference(wording: Phrasing) -> bool:
-    """Whether a criterion mentions other criteria."""
+    """Return whether a criterion mentions other criteria."""
     return bool(_find_words(_OTHER_CRITERION, wording.own))
 
 

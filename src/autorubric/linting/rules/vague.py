@@ -320,7 +320,7 @@ _LONGEST_OPEN = 60
 
 
 def find_unmeasured(words: Phrasing, weight: float = 1) -> str:
-    """The words of a demand that leave its measure open; empty if there are none.
+    """Return the words of a demand that leave its measure open; empty if there are none.
 
     Example:
         >>> [find_unmeasured(Phrasing(f"Gives several examples{end}")) for end in (".", ", e.g. a dog.")]

@@ -79,7 +79,7 @@ def _parse_window(options: argparse.Namespace) -> RateWindow | None:
 
 
 def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
-    """The endpoint that command-line options describe, not started.
+    """Return the endpoint that command-line options describe, not started.
 
     Raises:
         ConfigError: an option is wrong.

@@ -7,7 +7,7 @@ from autorubric.training.rewarder import RewardSource, Sample
 
 
 def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
-    """A scorer whose value is the reward, with the criteria in its metadata.
+    """Return a scorer whose value is the reward, with the criteria in its metadata.
 
     The rubric is read from the sample's metadata. Where a judgment failed the score is `Score.unscored`, which
     metrics leave out.

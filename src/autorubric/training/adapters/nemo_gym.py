@@ -12,7 +12,7 @@ _TEXT = ("text", "input_text", "output_text")
 
 
 def rubric_server(source: RewardSource, *, rubric: str | None = None, reference: str | None = None) -> Any:
-    """A resources server class for NeMo Gym.
+    """Return a resources server class for NeMo Gym.
 
     Write the `app.py` of your server:
 
@@ -52,7 +52,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
         """Gives rewards by rubrics."""
 
         async def verify(self, body: Any) -> Any:
-            """The row with its reward."""
+            """Return the row with its reward."""
             row = body.model_dump()
             [reward] = await source.rewards([read_row(row, rubric, reference)])
             refuse_gap([reward])
@@ -72,7 +72,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
 
 
 def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str | None = None) -> Sample:
-    """The sample in the body of a verify request.
+    """Return the sample in the body of a verify request.
 
     The query is the messages of `responses_create_params.input`, after its `instructions`, without tool calls and
     their results. The submission is the text of the last message in `response.output`.
@@ -102,7 +102,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
 
 
 def _read_messages(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The messages among the items of a response or of its input."""
+    """Return the messages among the items of a response or of its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
     return [{"role": item["role"], "content": extract_text(item.get("content"), _TEXT)} for item in messages]
 

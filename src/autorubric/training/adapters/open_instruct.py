@@ -47,14 +47,14 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
         async def async_call(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
-            """The verification result of one response."""
+            """Return the verification result of one response."""
             [reward] = await source.rewards([read_label(prediction, label, query, len(tokenized_prediction))])
             return VerificationResult(require_value(reward))
 
         def __call__(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
-            """The same, for callers without an event loop."""
+            """Return the same, for callers without an event loop."""
             [reward] = rewards_now(source, [read_label(prediction, label, query, len(tokenized_prediction))])
             return VerificationResult(require_value(reward))
 
@@ -62,7 +62,7 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
 
 
 def read_label(prediction: str, label: Any, query: str | None = None, length: int | None = None) -> Sample:
-    """The sample of a response and its ground truth, which is JSON text or an object.
+    """Return the sample of a response and its ground truth, which is JSON text or an object.
 
     Raises:
         InputError: the ground truth has no rubric, or the rubric is wrong.
@@ -83,7 +83,7 @@ def read_label(prediction: str, label: Any, query: str | None = None, length: in
 
 
 def ground_truth(query: Query, rubric: Rubric) -> str:
-    """The ground truth of a row, with the kind of each criterion.
+    """Return the ground truth of a row, with the kind of each criterion.
 
     Criteria that evolution added or that are tagged `evolving` are `evolving`; the others, and those tagged
     `persistent`, are `persistent`.

@@ -31,7 +31,7 @@ _NAMED = {"action": "the submission", "observation": "the query"}
 def environment_rubric(
     source: RewardSource, rubric: Any, *, submission: Reading | None = None, query: Reading | None = None
 ) -> Any:
-    """An OpenEnv rubric that grades an action by a rubric of this package.
+    """Return an OpenEnv rubric that grades an action by a rubric of this package.
 
     Pass it to `Environment(rubric=…)`. `forward` is a coroutine function, so use `_apply_rubric_async` in
     `step_async`. After each call, the child of each criterion holds its value in `last_score` (None if the
@@ -59,11 +59,11 @@ def environment_rubric(
             self.load_state_dict({"rubric": rubric})
 
         async def forward(self, action: Any, observation: Any) -> float:
-            """The reward; all criteria are judged at the same time."""
+            """Return the reward; all criteria are judged at the same time."""
             return await grading.grade_with_children(self, action, observation)
 
         def state_dict(self) -> dict[str, Any]:
-            """The rubric, as JSON values."""
+            """Return the rubric, as JSON values."""
             return {"rubric": self.rubric.to_dict()}
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ class _ActionGrader:
         return value, {name: criterion for name, criterion in reward.criteria.items() if criterion is not None}
 
     async def grade_with_children(self, whole: Any, action: Any, observation: Any) -> float:
-        """The reward of an OpenEnv rubric; each of its children then has its value."""
+        """Return the reward of an OpenEnv rubric; each of its children then has its value."""
         for child in whole.children():
             child.last_score = None
         value, values = await self.grade(whole.rubric, action, observation)
@@ -130,7 +130,7 @@ class _ActionGrader:
 
 
 def read_environment_rubric(rubric: Any) -> Rubric:
-    """The rubric of this package that is equivalent to an OpenEnv rubric.
+    """Return the rubric of this package that is equivalent to an OpenEnv rubric.
 
     Each `LLMJudge` becomes a criterion: its prompt without placeholders is the requirement, and its settings stay
     in `metadata["openenv"]`. A `WeightedSum` gives the weights, and nested ones multiply; all but the last child of a
@@ -196,7 +196,7 @@ def _build_criterion(judge: Any, path: str, text: str, weight: float, gate: bool
 
 
 def _read_requirement(template: str) -> str:
-    r"""The requirement in a prompt: placeholders are named, and the line that asks for the number is left out.
+    r"""Return the requirement in a prompt: placeholders are named, and the line that asks for the number is left out.
 
     Example:
         >>> _read_requirement("Rate the tone of {action}.\n\n{observation}\n\nScore (0-1):")
@@ -217,7 +217,7 @@ def _name_criteria(rubric: Rubric) -> list[tuple[str, Criterion]]:
 
 
 def _choose_name(name: str, taken: Mapping[str, Any]) -> str:
-    """A distinct name for a child, without the dots that `get_rubric` would read as a path.
+    """Return a distinct name for a child, without the dots that `get_rubric` would read as a path.
 
     Example:
         >>> _choose_name("a.b", {}), _choose_name("a_b", {"a_b": "the first"})

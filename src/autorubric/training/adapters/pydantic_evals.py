@@ -10,7 +10,7 @@ from autorubric.training.rewards import RewardFailed
 
 
 def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
-    """An evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
+    """Return an evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
 
     It raises if a judgment failed; pydantic_evals reports that as an evaluator failure and not as a score.
 

@@ -28,7 +28,7 @@ AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | 
 def reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> RewardFunction:
-    """A function for `GRPOTrainer(reward_funcs=…)`.
+    """Return a function for `GRPOTrainer(reward_funcs=…)`.
 
     Args:
         source: gives the rewards.
@@ -62,7 +62,7 @@ def reward_function(
 def async_reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> AsyncRewardFunction:
-    """The same as a coroutine function; TRL awaits all of these together."""
+    """Return the same as a coroutine function; TRL awaits all of these together."""
     _refuse_zeros(source)
 
     async def reward(*given: Any, **columns: Any) -> list[float | None]:

@@ -104,7 +104,7 @@ class HttpRewards:
         self._failures = FailureLog(rule)
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order.
+        """Return a reward for each sample, in order.
 
         Raises:
             InputError: the service refuses a sample.
@@ -139,7 +139,7 @@ class HttpRewards:
         return Reward(None, {}, f"service: {problem}")
 
     async def _ask_until_admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The service's answer; requests to a busy service are repeated for up to `_PATIENCE` seconds."""
+        """Return the service's answer; requests to a busy service are repeated for up to `_PATIENCE` seconds."""
         ends = time.monotonic() + _PATIENCE
         while True:
             answer = await self._ask(session, sample)
@@ -205,7 +205,7 @@ async def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, float]:
-    """The reward of one sample, and statistics about it; the same keys for every sample.
+    """Return the reward of one sample, and statistics about it; the same keys for every sample.
 
     The query and the rubric are read from `extra_info`, under their usual names: first `prompt` and `reward_model`,
     which `convert --to verl` writes. Without a rubric there, `ground_truth` is its JSON text.
@@ -261,7 +261,7 @@ def _read_step(info: Mapping[str, Any]) -> int | None:
 
 
 def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | None]) -> tuple[Any, Rubric]:
-    """The query and the rubric of a row."""
+    """Return the query and the rubric of a row."""
     usual = {role: name for role, name in _COLUMNS.items() if not is_blank(find_rubric(info.get(name)))}
     given = usual | {role: name for role, name in names.items() if name is not None}
     reader = RowReader("extra_info", tuple(_COLUMNS), "{role}: NAME in reward_kwargs", given)

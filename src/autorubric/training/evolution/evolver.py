@@ -79,7 +79,7 @@ class Evolver:
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
     ) -> tuple[RubricVersion | None, Change]:
-        """The next version of a rubric, or None if it stays as it is, and what was decided.
+        """Return the next version of a rubric, or None if it stays as it is, and what was decided.
 
         Args:
             version: the newest version.
@@ -122,7 +122,7 @@ class Evolver:
         return _build_next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with one criterion per demand, or None if no criterion can be split; and the change."""
+        """Return the version with one criterion per demand, or None if no criterion can be split; and the change."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         asked = (
@@ -199,7 +199,7 @@ class Evolver:
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
-        """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
+        """Return the gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
         lack = f"{pluralize(judged, 'rollout')} with a verdict; {least} are needed"
         return ("separates", lack) if judged < least else None
@@ -230,7 +230,7 @@ class Evolver:
         return combine_relevance(answers, [model.name for model, _ in asked], self.rule.gates)
 
     async def _ask_all(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
-        """The values read in the replies to requests, which are sent concurrently."""
+        """Return the values read in the replies to requests, which are sent concurrently."""
         calls = (
             self.ask(model, replace(request, item=item), read, request_again) for model, request, read in requests
         )
@@ -280,7 +280,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
-    """The digest of the evidence of an evolution."""
+    """Return the digest of the evidence of an evolution."""
     return digest([[rollout.submission, rollout.reward, dict(rollout.verdicts)] for rollout in rollouts])
 
 

@@ -101,7 +101,7 @@ class LiveEvolution:
         self._replays = Replays(map(self._recall_rollout, kept))
 
     def assign_versions(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples, each with the version of its rubric that grades its step.
+        """Return the samples, each with the version of its rubric that grades its step.
 
         Raises:
             InputError: a sample has no step, or its rubric is a later version instead of version 0.
@@ -232,7 +232,7 @@ async def open_evolution(
 
 
 def read_service_rollouts(out: Path) -> list[RolloutGroup]:
-    """The rollouts that a service with evolution recorded under the newest version of each rubric.
+    """Return the rollouts that a service with evolution recorded under the newest version of each rubric.
 
     Raises:
         InputError: there are none, or a file is damaged.
@@ -257,7 +257,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
 
 
 def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
-    """The lineage of a recorded rollout; the version that graded it was on disk before."""
+    """Return the lineage of a recorded rollout; the version that graded it was on disk before."""
     lineage = lineages.get(row["group"])
     if lineage is None or row["version"] >= len(lineage.versions):
         raise InputError(

@@ -82,12 +82,12 @@ class CriterionProposal(NamedTuple):
 
 @cache
 def load_evolve_prompt() -> Template:
-    """The prompt that requests criteria."""
+    """Return the prompt that requests criteria."""
     return Template.from_package("evolve")
 
 
 def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
-    """The request for at most `count` criteria that separate these rollouts."""
+    """Return the request for at most `count` criteria that separate these rollouts."""
     names = name_criteria(list(rubric))
     inputs = {
         "query": "" if query is None else query,
@@ -109,7 +109,7 @@ def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Seq
 
 
 def read_proposals(reply: Reply, count: int) -> Answer[list[CriterionProposal]] | Unreadable:
-    """The proposals in a reply, at most `count`, with a note for each entry that cannot be used.
+    """Return the proposals in a reply, at most `count`, with a note for each entry that cannot be used.
 
     An empty list is an answer; a list without a usable entry is not.
 
@@ -176,7 +176,7 @@ class CriterionSplit:
 
 
 def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
-    """The indices of criteria with several demands, except those that never change.
+    """Return the indices of criteria with several demands, except those that never change.
 
     Example:
         >>> both = {"requirement": "States the dose and warns about liver damage."}
@@ -193,13 +193,13 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
 
 
 def is_fixed(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
-    """Whether a criterion, named `name` in rewards, is persistent or a gate."""
+    """Return whether a criterion, named `name` in rewards, is persistent or a gate."""
     fixed = {PERSISTENT_TAG, GATE_TAG} & set(criterion.tags or ())
     return bool(fixed or {name, criterion.id} & {*persistent})
 
 
 def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) -> CriterionSplit:
-    """A criterion in parts that share its weight, each with its provenance, as `improve` records it.
+    """Return a criterion in parts that share its weight, each with its provenance, as `improve` records it.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Dose", "weight": 6, "requirement": "States A and warns of B."}])
@@ -223,7 +223,7 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
 
 
 def build_gate_rows(rubric: Rubric, splits: Sequence[CriterionSplit]) -> list[Candidate]:
-    """The rows for the gates: the criteria that stay, and the parts of the others."""
+    """Return the rows for the gates: the criteria that stay, and the parts of the others."""
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
     for place, criterion in enumerate(rubric):
@@ -236,7 +236,7 @@ def build_gate_rows(rubric: Rubric, splits: Sequence[CriterionSplit]) -> list[Ca
 
 
 def build_gate_row(name: str, criterion: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
-    """A criterion as a row for the gates, where the largest weight of the rubric is 10."""
+    """Return a criterion as a row for the gates, where the largest weight of the rubric is 10."""
     largest = max(abs(other.weight) for other in rubric) or 1.0
     size = min(10, max(1, round(abs(criterion.weight) / largest * 10)))
     signed = -size if criterion.weight < 0 else size
@@ -244,7 +244,7 @@ def build_gate_row(name: str, criterion: Criterion, rubric: Rubric, origin: Orig
 
 
 def collect_gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
-    """What each gate decided on a row, with its figures."""
+    """Return what each gate decided on a row, with its figures."""
     return {
         decision.gate: {"outcome": decision.outcome, **decision.figures}
         for decision in decisions
@@ -256,7 +256,7 @@ def judge_splits(
     query: Any, rows: Sequence[Candidate], splits: Sequence[CriterionSplit], relevance: Mapping[str, Relevance],
     settings: GateSettings,
 ) -> tuple[list[CriterionSplit], list[dict[str, str]], dict[str, Any]]:  # fmt: skip
-    """The splits whose parts all pass, why the others fail, and the gates' figures by part."""
+    """Return the splits whose parts all pass, why the others fail, and the gates' figures by part."""
     context = GateContext("" if query is None else query, tuple(rows), Pool((), ("judge",), {}), relevance)
     decisions = decide(context, settings.model_copy(update={"order": _GATES}))
     final = find_final_decisions(decisions)

@@ -51,14 +51,14 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
 
 
 def collect_verdicts(report: Report) -> dict[str, bool | None]:
-    """The verdicts of a report; None for a failed or abstained judgment."""
+    """Return the verdicts of a report; None for a failed or abstained judgment."""
     entries: Sequence[AnyCriterionReport] = report.report or ()
     values = [None if entry.is_error else entry.score_value for entry in entries]
     return map_verdicts((entry.criterion.requirement for entry in entries), values)
 
 
 def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
-    """The rollouts of a finished run of `grade` or `select`, by query and rubric.
+    """Return the rollouts of a finished run of `grade` or `select`, by query and rubric.
 
     Raises:
         InputError: the run is damaged or has not finished, or an item has no prompt.

@@ -80,7 +80,7 @@ class Change:
         return not (self.added or self.returned or self.retired or self.split)
 
     def to_dict(self) -> dict[str, Any]:
-        """The change as JSON values."""
+        """Return the change as JSON values."""
         fields = {name: value for name, value in asdict(self).items() if name != "split" or value}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
@@ -100,11 +100,11 @@ class Lineage:
         return self.versions[-1]
 
     def has_decided(self, rollouts: str) -> bool:
-        """Whether an evolution on these rollouts, by their digest, is recorded."""
+        """Return whether an evolution on these rollouts, by their digest, is recorded."""
         return any(change["rollouts"] == rollouts for change in self.changes)
 
     def find_version(self, step: int) -> RubricVersion:
-        """The version by which the rollouts of a training step are graded."""
+        """Return the version by which the rollouts of a training step are graded."""
         return next(version for version in reversed(self.versions) if version.from_step <= step or not version.number)
 
 
@@ -141,7 +141,7 @@ class VersionLog:
             sync_folder(path.parent)
 
     def begin(self, query: Query | None, rubric: Rubric) -> Lineage:
-        """The lineage that a rubric begins; recorded if it is new."""
+        """Return the lineage that a rubric begins; recorded if it is new."""
         key = digest_group(query, rubric)
         if key not in self.lineages:
             self._append([{"event": "begin", "group": key, **_describe_version(RubricVersion(query, 0, rubric))}])
@@ -165,7 +165,7 @@ class VersionLog:
         return [self.lineages[key] for key in found]
 
     def find(self, query: Query | None, rubric: Rubric) -> Lineage | None:
-        """The lineage that has this rubric as one of its versions; None if there is none."""
+        """Return the lineage that has this rubric as one of its versions; None if there is none."""
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
@@ -219,7 +219,7 @@ class VersionLog:
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log, for reading only, that another process may be writing; empty if there is none.
+    """Return a log, for reading only, that another process may be writing; empty if there is none.
 
     Raises:
         InputError: the log is damaged.
@@ -247,7 +247,7 @@ _CHECKSUM = b',"crc32":'
 
 
 def _read_events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """The events of a log, each with its end offset and the checksum up to there."""
+    """Yield the events of a log, each with its end offset and the checksum up to there."""
     end = total = 0
     try:
         data = path.read_bytes()

@@ -30,7 +30,7 @@ class RewardCall:
 
 
 def read_call(body: bytes) -> RewardCall:
-    """The call in a request's body.
+    """Return the call in a request's body.
 
     One submission is `{"query", "submission", "rubric"}`; several are `{"items": [...]}` of such objects. OpenRLHF
     sends `{"query": [...], "prompts": [...], "labels": [...]}`, where an entry of `query` is the prompt followed by

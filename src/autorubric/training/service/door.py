@@ -180,7 +180,7 @@ class Board:
 
     @classmethod
     def create(cls, file: IO[bytes], processes: int) -> Board:
-        """A new board in an empty file."""
+        """Return a new board in an empty file."""
         file.truncate(_SIZE * processes)
         return cls(file.fileno(), processes)
 
@@ -193,15 +193,15 @@ class Board:
         _USED.pack_into(self._memory, _SIZE * place + _OPEN.size, int(used.tokens), int(used.pico))
 
     def read_used(self, place: int) -> Amount:
-        """What a process has spent and reserved, even if it was killed."""
+        """Return what a process has spent and reserved, even if it was killed."""
         return Amount(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
 
     def count_open(self) -> int:
-        """The number of open submissions in all processes."""
+        """Return the number of open submissions in all processes."""
         return sum(self.count_open_at(place) for place in range(self._processes))
 
     def count_open_at(self, place: int) -> int:
-        """The number of open submissions in one process."""
+        """Return the number of open submissions in one process."""
         [count] = _OPEN.unpack_from(self._memory, _SIZE * place)
         return int(count)
 

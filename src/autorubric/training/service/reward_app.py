@@ -85,7 +85,7 @@ class Admission:
             self._ended.extend([time.monotonic()] * count)
 
     def _estimate_wait(self, over: int) -> int:
-        """The estimated whole seconds until `over` submissions have ended."""
+        """Return the estimated whole seconds until `over` submissions have ended."""
         if len(self._ended) < 2:
             return 1
         span = self._ended[-1] - self._ended[0]
@@ -195,7 +195,7 @@ class RewardService:
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def collect_counts(self) -> dict[str, Any]:
-        """The counts of this process, as JSON values for another."""
+        """Return the counts of this process, as JSON values for another."""
         return self.counts.to_dict(self.engine.executor.snapshot())
 
     async def _compute_rewards(self, call: RewardCall) -> list[Reward]:
@@ -238,7 +238,7 @@ class RewardService:
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 
     async def _read_body(self, request: web.BaseRequest) -> bytes:
-        """The request's body. After a rejection, the server's lingering close discards the rest of it."""
+        """Return the request's body. After a rejection, the server's lingering close discards the rest of it."""
         most = self._limits.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
         if (request.content_length or 0) > most:
@@ -278,7 +278,7 @@ _TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "com
 
 
 def build_answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The body that answers a call.
+    """Return the body that answers a call.
 
     Raises:
         Refused: no sample of an OpenRLHF call has a reward. OpenRLHF sends one sample per call, makes a tensor of the

@@ -130,7 +130,7 @@ class Connections(web.Server):
 
 
 def compute_connection_limit() -> int:
-    """The maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
+    """Return the maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
     left = count_free_connections()
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
@@ -261,7 +261,7 @@ def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[]
 
 
 def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
-    """The manifest, without the status."""
+    """Return the manifest, without the status."""
     return {
         "kind": "service",
         **settings.record,
@@ -276,7 +276,7 @@ def _describe_plan(audit: AuditPlan) -> dict[str, Any]:
 
 
 def _find_changes(content: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """The differences from the service in a manifest that change rewards.
+    """Return the differences from the service in a manifest that change rewards.
 
     Manifests without settings are from a version with another default formula.
     """

@@ -111,7 +111,7 @@ class Indexer:
             note(self._connection, {"labels_at": notes["offset"], "label_figures": json.dumps(found)})
 
     def _read_mark(self, labels: str) -> str:
-        """A fingerprint of the files and the labels, which shows when the index is outdated."""
+        """Return a fingerprint of the files and the labels, which shows when the index is outdated."""
         own, dataset = stat_file(self._run / ITEMS_FILE), self._run / DATASET_FILE
         mark = str(stat_file(dataset) or "")
         if mark != self._dataset_mark:
@@ -146,7 +146,7 @@ class Indexer:
         self._tally, self._replaced, self._labels = Tally(), replaced, read_index_labels(self._connection)
 
     def _count_others(self) -> int:
-        """How many labels of the label store do not count, because the dataset has its own."""
+        """Return how many labels of the label store do not count, because the dataset has its own."""
         has_store = self._choice.is_default and store_path(self._run).exists()
         return sum(read_history(self._run).annotators().values()) if has_store else 0
 
@@ -279,14 +279,14 @@ class _Batch:
 
 
 def _mark_error(error: str | None) -> int:
-    """The bit of an item with an error: some judgments failed, or not all were requested."""
+    """Return the bit of an item with an error: some judgments failed, or not all were requested."""
     if error is None:
         return 0
     return SKIPPED if any(words in error for words in NOT_ASKED) else FAILED
 
 
 def read_index_labels(connection: sqlite3.Connection) -> Mapping[int, Words] | None:
-    """The labels in an index; None if those of the dataset count."""
+    """Return the labels in an index; None if those of the dataset count."""
     if "labels" not in read_notes(connection):
         return None
     return {item: json.loads(words) for item, words in connection.execute("SELECT item, words FROM labels")}

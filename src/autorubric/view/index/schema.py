@@ -49,7 +49,7 @@ CREATE INDEX IF NOT EXISTS by_length ON items(length, item);
 
 
 def open_index(path: Path) -> sqlite3.Connection:
-    """A connection to the index at `path`, which is rebuilt if it is damaged or of another version."""
+    """Return a connection to the index at `path`, which is rebuilt if it is damaged or of another version."""
     for attempt in (0, 1):
         connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
         try:
@@ -100,5 +100,5 @@ def note(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
 
 
 def read_notes(connection: sqlite3.Connection) -> dict[str, Any]:
-    """The values that `note` stored."""
+    """Return the values that `note` stored."""
     return dict(connection.execute("SELECT name, value FROM meta").fetchall())

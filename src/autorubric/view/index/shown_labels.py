@@ -42,7 +42,7 @@ class ShownLabels:
 
 
 def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
-    """A fingerprint of the labels that count. It stays the same while the run is being labelled.
+    """Return a fingerprint of the labels that count. It stays the same while the run is being labelled.
 
     Args:
         run: the run directory.
@@ -63,7 +63,7 @@ def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
 
 
 def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
-    """The labels to show; None for those of the graded dataset.
+    """Return the labels to show; None for those of the graded dataset.
 
     Raises:
         InputError: the labels that were chosen are wrong.

@@ -111,7 +111,7 @@ class Tally:
 
     @classmethod
     def load(cls, connection: sqlite3.Connection) -> Tally:
-        """The sums that an index holds."""
+        """Return the sums that an index holds."""
         made = cls()
         for row in connection.execute("SELECT * FROM criteria"):
             made.criteria[row[1], row[2], row[3]] = CriterionSums(*row)
@@ -126,7 +126,7 @@ class Tally:
         return made
 
     def find_outcome(self, cell: StoredCell, place: int, label: str | None) -> VerdictOutcome:
-        """The outcome of a cell at a place of the rubric; many items share one."""
+        """Return the outcome of a cell at a place of the rubric; many items share one."""
         key = (place, cell, label)
         found = self._outcomes.get(key)
         if found is None:
@@ -160,7 +160,7 @@ class Tally:
         return found
 
     def number_word(self, text: str) -> int:
-        """The number of a verdict or option label."""
+        """Return the number of a verdict or option label."""
         return self.words.setdefault(text, len(self.words))
 
     def count(self, outcome: VerdictOutcome, confidence: float | None) -> None:
@@ -222,7 +222,7 @@ class Tally:
 
 
 def build_scaled_criterion(scale: str) -> Criterion:
-    """A criterion with the options that the index holds as `scale`.
+    """Return a criterion with the options that the index holds as `scale`.
 
     Raises:
         ValueError: no criterion has such options.
@@ -231,7 +231,7 @@ def build_scaled_criterion(scale: str) -> Criterion:
 
 
 def _strip_added_option(scale: str) -> str:
-    """The scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
+    """Return the scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
     if CANONICAL_NA_OPTION.label not in scale:
         return scale
     parsed = json.loads(scale)

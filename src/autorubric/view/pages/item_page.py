@@ -115,7 +115,7 @@ def _read_record(source: Source, start: int, size: int) -> dict[str, Any]:
 
 
 def _read_stored_item(source: Source, item: int) -> Mapping[str, Any]:
-    """The item in the dataset, with the fields that items share filled in."""
+    """Return the item in the dataset, with the fields that items share filled in."""
     dataset = source.open_dataset()
     if dataset is None or not 0 <= item < len(dataset):
         return {}
@@ -162,7 +162,7 @@ def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
-    """The messages that a judge was sent about one criterion, as far as they can be built again.
+    """Return the messages that a judge was sent about one criterion, as far as they can be built again.
 
     `notes` say where they may differ: a template of another version or of a user's own, examples, a whole rubric.
     """
@@ -203,7 +203,7 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
 
 
 def _order_options(criterion: Criterion, config: dict[str, Any], submission: str, place: int) -> ShownOptions:
-    """The options as the first judge saw them."""
+    """Return the options as the first judge saw them."""
     if config.get("auto_na_option", True):
         criterion = as_judged(criterion)
     if not config.get("shuffle_options", True):

@@ -17,7 +17,7 @@ _MOST_DISPUTES = 20
 
 
 def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
-    """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
+    """Return the queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
     with source.reading() as connection:
@@ -57,7 +57,7 @@ def build_adjudication_page(source: Source, query: PageQuery, labelling: LabelQu
 
 
 def build_figures_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
-    """How well judge and annotators agree with the labels, and what more labels would bring."""
+    """Return how well judge and annotators agree with the labels, and what more labels would bring."""
     store = store_path(source.directory)
     own = LabelChoice(labels=[store.parent])
     found = measure_labels(source.directory, own) if store.exists() else None

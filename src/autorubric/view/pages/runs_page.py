@@ -22,7 +22,7 @@ _FIGURES = ("items", "mean", "interval", "failed", "differs")
 
 
 def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
-    """A line for each run, without the score if `is_hidden`."""
+    """Return a line for each run, without the score if `is_hidden`."""
     rows = [_describe_run(source, is_hidden(source)) for source in sources]
     share = min((row.pop("share") for row in rows), default=1.0)
     return Page("runs", "Runs", {"runs": rows, "index": {"share": share}}, rows)
@@ -121,7 +121,7 @@ def _add_scores(source: Source, data: dict[str, Any], most: int) -> tuple[list[d
 
 
 def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], dict[str, str]]:
-    """The criteria, the gates and the charts of the first synthesized rubrics, as in the dataset card."""
+    """Return the criteria, the gates and the charts of the first synthesized rubrics, as in the dataset card."""
     from autorubric.synthesis.card import RunFacts, count_facts, draw_plots, read_run_facts
 
     rows, problem = (row for _, row in lines.read_rows(0, MOST_COUNTED) if row is not None), ""
@@ -182,7 +182,7 @@ def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
 
 
 def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
-    """The rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
+    """Return the rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
     from autorubric.jobs.status import status
 
     try:
@@ -211,7 +211,7 @@ def _as_texts(value: Any) -> list[str]:
 
 
 def build_live_page(source: Source, query: PageQuery) -> Page:
-    """The progress of a run; a script updates the page."""
+    """Return the progress of a run; a script updates the page."""
     status, total = source.status, source.manifest.get("total_items")
     spent = figures.read_costs(source)
     state: dict[str, Any] = {

@@ -97,7 +97,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
 def build_contents(
     source: Source, other: Source | None, wanted: ReportScope
 ) -> tuple[Sequence[Section], Mapping[str, Any]]:
-    """The sections of a report in order, and all its figures as JSON values.
+    """Return the sections of a report in order, and all its figures as JSON values.
 
     Args:
         source: the run.
@@ -127,7 +127,7 @@ def _build_summary(source: Source) -> Section:
 
 
 def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Section]:
-    """The sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
+    """Yield the sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
     yield _build_summary(source)
     page = build_rubrics_page(source, _ask_for(wanted.items))
     yield Section("rubrics", page, "Rubrics", _note_rest(page, page.data["count"], "rubrics", "rubrics"))
@@ -163,7 +163,7 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
 
 
 def _ask_for(most: int | None, **asked: str) -> PageQuery:
-    """The query of a page with `most` rows, or with all."""
+    """Return the query of a page with `most` rows, or with all."""
     return PageQuery(asked.items(), ALL_ROWS if most is None else most)
 
 
@@ -173,7 +173,7 @@ def _note_rest(page: Page, count: int, name: str, words: str) -> str:
 
 
 def remove_texts(value: Any) -> Any:
-    """The data of a page without what people and models wrote; names and ids stay.
+    """Return the data of a page without what people and models wrote; names and ids stay.
 
     Example:
         >>> remove_texts({"name": "Brief", "reason": "It is.", "votes": [{"error": "server: down", "reason": ""}]})
@@ -215,7 +215,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
 
 
 def _collect_statistics(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The registered statistics by criterion. They are separate, as earlier reports do not have them."""
+    """Return the registered statistics by criterion. They are separate, as earlier reports do not have them."""
     found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
     rows = found["rows"].items()
     return {name: select_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
@@ -262,7 +262,7 @@ def select_figures(value: Any) -> Any:
 
 
 def collect_item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of an item: of its row in the table of items, and of its card."""
+    """Return the figures of an item: of its row in the table of items, and of its card."""
     figures: dict[str, Any] = select_figures(row)
     verdicts = [
         {

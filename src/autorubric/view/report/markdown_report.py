@@ -126,6 +126,6 @@ def _format_interval(ends: Sequence[float] | None, queries: int | None = None) -
 
 
 def _format_name(text: str) -> str:
-    """A name as code, where nothing is a link, a picture, a tag or a mention."""
+    """Return a name as code, where nothing is a link, a picture, a tag or a mention."""
     shown = escape_hidden(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else "–"
