@@ -48,7 +48,7 @@ _MEGABYTES = 16
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Versions, extras, limits, and the names of the keys that are set.
+    """Check versions, extras, limits, and which API keys are set (by name).
 
     Example:
         >>> found = {f.subject: f.value for f in check_environment({"OPENAI_API_KEY": "sk-planted"})}
@@ -77,11 +77,11 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))
-"""Versions with the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
+"""Earlier versions that also have the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
 
 
 def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
-    """Return the version of SQLite, and which known bugs it has.
+    """Check the version of SQLite for known bugs.
 
     Example:
         >>> check_sqlite("3.51.3").verdict, check_sqlite("3.52.0").verdict, check_sqlite("3.40.1").verdict
@@ -103,7 +103,7 @@ def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
 
 
 def check_disk(directory: Path) -> Iterator[DoctorFinding]:
-    """Filesystem, free space, writing speed, and how long a durable write takes.
+    """Check the filesystem, the free space, the writing speed, and the duration of a durable write.
 
     Example:
         >>> [f.verdict for f in check_disk(Path("/no/such/folder"))]
@@ -129,7 +129,7 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
 
 
 def _find_other_projects() -> Iterator[DoctorFinding]:
-    """Other distributions that install a package called autorubric; the one installed last replaces our files."""
+    """Find other distributions with a package called autorubric; the one installed last replaces our files."""
     others = {
         re.sub(r"[-_.]+", "-", found.name or "").lower(): found.version
         for found in (
@@ -205,7 +205,7 @@ class DoctorFinding:
     Attributes:
         subject: what was checked.
         value: what was found.
-        verdict: `ok`, `note` (works, but worth knowing) or `problem`.
+        verdict: `ok`, `note` (works, with a remark) or `problem`.
         advice: what to do, or what it means.
     """
 
@@ -237,9 +237,9 @@ async def check_endpoint(
     key_env: str | None = None,
     plain_http: bool = False,
 ) -> list[DoctorFinding]:
-    """Return whether an endpoint answers, and whether each of the named models does.
+    """Check whether an endpoint answers, and whether each of the named models does.
 
-    Nothing is generated, except a reply of a few tokens from each named model.
+    No tokens are generated, except a reply of a few tokens from each named model.
 
     Args:
         base_url: the address; by default that of the provider of the first model.
@@ -248,7 +248,7 @@ async def check_endpoint(
         plain_http: whether the key may be sent over plain HTTP to any host.
 
     Raises:
-        ConfigError: no model could have this address, name or key.
+        ConfigError: the address, the name or the key is invalid for any model.
 
     Example:
         >>> import asyncio
@@ -340,7 +340,7 @@ async def _assess_endpoint(
 
 
 async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """Return the status of a request without messages, which generates nothing; corrected by what the answer says."""
+    """Return the HTTP status of a request without messages, which generates nothing; the answer may correct it."""
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         found = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS = 100
 _FEW = 10
-"""Fewer queries give an interval that a few more answers may change much."""
+"""With fewer queries, a few more answers may change the interval considerably."""
 
 
 class GroupedItem(NamedTuple):
-    """What the comparison needs of an item.
+    """The parts of an item that the comparison uses.
 
     Attributes:
         name: its id or place, for messages.
-        metadata: its metadata, which has the group.
-        query: the query that it answers, as queries are compared.
+        metadata: its metadata, which names the group.
+        query: the query that it answers, normalized for comparison (`fold_query`).
         score: its score; None if it has none that counts.
-        abstained: whether the judge abstained on a criterion of it.
+        abstained: whether the judge abstained on any of its criteria.
     """
 
     name: str
@@ -52,9 +52,9 @@ class GroupScore(MetricModel):
 
     Attributes:
         name: the value of the column.
-        items: how many items have it.
+        items: the number of items with this value.
         scored: how many of them have a score; the others failed, were not requested or have only abstentions.
-        abstained: scored items with an abstention on some criterion.
+        abstained: the number of scored items with an abstention on some criterion.
         queries: how many queries the scored items answer.
         mean: the mean score; None without scores.
         ci: its 95% interval, clustered by query if queries have several answers of the group.
@@ -155,7 +155,7 @@ def compare_groups(items: Iterable[GroupedItem], by: str) -> GroupComparison:
 
 
 def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments], dict[str, tuple[int, int]], int]:
-    """Return the scores of each group, how many items and abstentions it has, and how many items have no group."""
+    """Return each group's scores, its numbers of items and abstentions, and the number of items without a group."""
     scores, counts, missing, columns = dict[str, Moments](), dict[str, tuple[int, int]](), 0, dict[str, None]()
     for item in items:
         columns.update(dict.fromkeys(item.metadata))

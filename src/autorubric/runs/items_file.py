@@ -44,12 +44,12 @@ _KEYS = {"item_idx", "duration_seconds", "report", "error"}
 class ItemsFile:
     """The item results of a run in progress. Memory is one offset per item.
 
-    A killed process leaves whole lines and at most one torn line at the end, which readers skip.
+    A killed process leaves complete lines and at most one partial line at the end, which readers skip.
 
     Args:
         path: the file.
-        held: the lines of earlier sessions that still count. The file is not replaced until this session has
-            added all of these items, so that a kill loses none; lines of items that it does not add are kept.
+        held: the lines of earlier sessions that still count. The file is replaced only when this session has added
+            all of these items, so that a kill loses none; lines of items that it does not add are kept.
     """
 
     def __init__(self, path: Path, stored: Mapping[int, tuple[float, bytes]]) -> None:
@@ -65,7 +65,7 @@ class ItemsFile:
         self._file: FileIO = (self._draft or path).open("w+b", buffering=0)
 
     def add(self, index: int, line: str | bytes) -> None:
-        """Append the line of an item; one that a full disk cuts off is overwritten by the next."""
+        """Append the line of an item; a line cut off by a full disk is overwritten by the next one."""
         data = (line.encode() if isinstance(line, str) else line) + b"\n"
         self._file.seek(self._end)
         written = 0
@@ -108,9 +108,9 @@ class ItemsFile:
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of an items file in the order of items; the last one counts if an item has several.
+    """Yield the records of an items file in the order of items; if an item has several, only the last one.
 
-    A torn last line, left by a killed process, is skipped.
+    A partial last line, left by a killed process, is skipped.
 
     Raises:
         InputError: another line is damaged, or it is not a regular file.
@@ -131,12 +131,12 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, in their order; read from disk on each use.
+    """The duration and the line of each item in an items file, in the order of items; read from disk on each use.
 
-    Empty without a file. If the file is replaced meanwhile, the old one is still read.
+    Empty if there is no file. If the file is replaced meanwhile, the old one is still read.
 
     Attributes:
-        damaged: the numbers (from 1) of damaged lines, which are skipped; a torn last line is not one of them.
+        damaged: the numbers (from 1) of damaged lines, which are skipped; a partial last line does not count.
         is_changed: whether the file differs from what the run wrote, by the CRC-32 in the manifest.
         missing: how many items that the manifest lists as completed are missing.
     """
@@ -196,8 +196,8 @@ class MergedLines(Mapping[int, tuple[float, bytes]]):
     """The lines of several files as one file, in the order of its items, read from disk on each use.
 
     Args:
-        files: each with the index of its items in the merged file, -1 for an item that has none. Of several
-            lines of one item, that of the last file counts.
+        files: each with the indices of its items in the merged file, -1 for items that are left out. If several files
+            have a line for one item, the last file counts.
     """
 
     def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
@@ -229,7 +229,7 @@ class MergedLines(Mapping[int, tuple[float, bytes]]):
 
 
 def renumber_line(line: bytes, index: int) -> bytes:
-    """Return the line of an item with another index.
+    """Return an item's line with its index replaced.
 
     Example:
         >>> renumber_line(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
@@ -243,7 +243,7 @@ def _describe_damage(path: Path, place: str) -> str:
 
 
 def _parse_head(line: bytes) -> tuple[int, float] | None:
-    """Index and duration of a line that another program wrote; None for a damaged or torn one."""
+    """Read index and duration from a line that another program wrote; None if it is damaged or incomplete."""
     try:
         record = json.loads(line)
         index, duration = record["item_idx"], float(record["duration_seconds"])
@@ -316,7 +316,7 @@ class StoredRun:
 
     Attributes:
         directory: the run directory.
-        dataset: its copy of what was graded.
+        dataset: the copy of the graded dataset.
         manifest: what was run, and its progress.
         grader_config: the configuration of its grader, as the manifest records it.
     """

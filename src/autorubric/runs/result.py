@@ -88,19 +88,19 @@ class ItemResult(Displayed):
         return as_html("Submission", submission) + as_html("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
-        """Return the result as one line of JSON; the item itself is left to the dataset."""
+        """Return the result as one line of JSON, without the item, which is in the dataset."""
         error = json.dumps(self.error)
         head = f'"item_idx":{self.item_idx},"duration_seconds":{self.duration_seconds:.6f},"error":{error}'
         return f'{{{head},"report":{dump_report(self.report)}}}'
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON values; the item itself is left to the dataset."""
+        """Return the result as JSON values, without the item, which is in the dataset."""
         record: dict[str, Any] = json.loads(self.to_line())
         return record
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], item: DataItem) -> ItemResult:
-        """Return the result of JSON values, as `to_dict` writes them.
+        """Build a result from JSON values, as `to_dict` returns them.
 
         Raises:
             ValueError: they are not a result.
@@ -120,8 +120,8 @@ class EvalResult(Displayed):
     """The result of an evaluation.
 
     Attributes:
-        item_results: the items that were graded or failed, in the dataset's order. A run that was stopped has
-            not opened them all.
+        item_results: the items that were graded or failed, in the dataset's order. If the run was stopped, items that
+            were not started are missing.
         total_items: items of the dataset.
         successful_items: items with a report that counts.
         failed_items: items without one, also those that were not requested completely because the run was stopped.
@@ -273,7 +273,7 @@ class EvalResult(Displayed):
         )
 
     def compare_groups(self, by: str) -> GroupComparison:
-        """The mean score of each group of items, such as the answers of each model, and their paired differences.
+        """Compare the mean scores of groups of items, such as the answers of each model, by paired differences.
 
         Args:
             by: the key of the items' metadata that names the group.
@@ -343,7 +343,7 @@ def make_result(
     *,
     seen: Mapping[int, tuple[float, str | None]],
 ) -> EvalResult:
-    """Return the result of item results and a manifest; `seen` has the duration and the error of each item."""
+    """Build the result from item results and a manifest; `seen` has the duration and the error of each item."""
     errors = [(index, error) for index in sorted(seen) if (error := seen[index][1]) is not None]
     started = manifest.started_at or manifest.created_at
     return EvalResult(

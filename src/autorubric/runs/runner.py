@@ -36,7 +36,7 @@ _LOG_DELAY = 10.0
 
 
 class FailedFast(AutorubricError, RuntimeError):
-    """An item failed, and the run was set to end at the first failure."""
+    """An item failed, and `fail_fast` is set."""
 
 
 async def run_experiment(
@@ -48,7 +48,7 @@ async def run_experiment(
     stop: Stop | None = None,
     keep: bool = True,
 ) -> EvalResult:
-    """Return the result of grading every item of a plan's dataset in its directory.
+    """Grade every item of a plan's dataset in its directory.
 
     Args:
         plan: what to run.
@@ -115,7 +115,7 @@ def _build_state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequ
 
 @contextmanager
 def _display(*, shown: bool) -> Iterator[Progress | None]:
-    """The progress display of a published function; a short run writes no lines to a log."""
+    """Show the progress of a published function; a short run writes no lines to a log."""
     if not shown:
         yield None
         return
@@ -127,7 +127,7 @@ class EvalRunner:
     """Grades a dataset in its own directory.
 
     Every reply of a judge is recorded before it is used. Running it again resumes: recorded requests are not sent
-    again, failed ones are. Items may be added. If earlier items, judges or settings changed, the run is refused
+    again, and failed ones are. Items may be added. If earlier items, judges or settings changed, the run is refused
     unless `replace` is set; then only what changed is requested.
 
     Args:
@@ -187,7 +187,7 @@ class EvalRunner:
             return await run_experiment(plan, content, on_item=raise_failure, progress=progress)
 
     def _choose_directory(self, content: bytes) -> Path:
-        """Return the directory of the run; without a name, each grader of a dataset gets its own."""
+        """Choose the directory of the run; without a name, each grader of a dataset gets its own."""
         folder, named = make_path(self.config.experiments_dir), self.config.experiment_name
         if named is not None:
             return folder / named
@@ -218,7 +218,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
     share_equal: bool = False,
     replace: bool = False,
 ) -> EvalResult:
-    """Return the result of grading every item of a dataset; the arguments are the fields of `EvalConfig`.
+    """Grade every item of a dataset; the keyword arguments are the fields of `EvalConfig`.
 
     Example:
         >>> import asyncio, tempfile

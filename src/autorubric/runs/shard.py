@@ -28,10 +28,10 @@ PART = "part"
 """The key under which a manifest records that its run is one shard of another."""
 
 WORKERS_FOLDER = "shards"
-"""In the ledger's folder: the shards of a run that divides itself, until they are merged."""
+"""A subfolder of the ledger's folder with the shards that a run started itself, until they are merged."""
 
 MACHINES_FILE = "machines"
-"""In a folder there: the machines and folders in which the run's Ray workers keep their ledgers."""
+"""A file that lists the machines and folders in which the run's Ray workers keep their ledgers."""
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 
@@ -40,7 +40,8 @@ _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 class Shard:
     """Shard `index` of `of`, counted from 1.
 
-    The content of a record decides its shard, so equal records are in the same shard and no request is sent by two.
+    The content of a record decides its shard, so equal records are in the same shard, and no two shards send the same
+    request.
 
     Example:
         >>> one, two = Shard.parse("1/2"), Shard.parse("2/2")
@@ -85,8 +86,8 @@ class Shard:
     def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
         """Return the indices of the shard's items in the dataset.
 
-        Items with the same prompt and answer are in the same shard; if `by_prompt`, so are those with the same
-        prompt.
+        Items with the same prompt and answer are in the same shard; if `by_prompt` is set, so are all items with the
+        same prompt.
         """
         numbers = _hash_items(dataset, by_prompt=by_prompt)
         return [place for place, number in enumerate(numbers) if number % self.of == self.index - 1]
@@ -97,7 +98,7 @@ def _hash_content(content: Sequence[Any]) -> int:
 
 
 def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
-    """A hash for each item, which determines its shard; items that differ only in their reasoning have the same."""
+    """A hash for each item, which decides its shard; items that differ only in their reasoning have the same hash."""
     for place, item in enumerate(dataset):
         answer = None if by_prompt else split_reasoning(item.submission)[1]
         yield _hash_content((dataset.get_item_prompt(place), answer))
@@ -119,7 +120,7 @@ class ShardPart:
         shard: the shard.
         command: the run's command.
         whole: a digest of the input of all shards.
-        rows: rows of the input of all shards.
+        rows: the number of rows in the input of all shards.
         settings: the settings that were passed.
     """
 
@@ -235,7 +236,7 @@ def measure_seconds(parts: ShardParts | None) -> float:
 
 
 expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
-"""In a worker process: the digest of the input that the run has read."""
+"""In a worker process, the digest of the input that the main process has read."""
 
 
 def _digest(whole: Callable[[], bytes]) -> str:
@@ -263,7 +264,7 @@ class Division:
 
         Args:
             whole: returns the input of all shards, or something that identifies it.
-            rows: rows in it.
+            rows: the number of rows in that input.
 
         Raises:
             InputError: the input differs from that of the shards to merge.

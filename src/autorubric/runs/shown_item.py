@@ -37,8 +37,8 @@ class ShownItem:
         texts: prompt, reference and submission, or the query, by title.
         record: its report, or its row with the lineage of its criteria; None if it has not ended.
         exchanges: prompts and replies in the order of the run, failed ones included.
-        others: recorded calls about it that the run does not use, such as those before it was started over.
-        notes: what could not be shown.
+        others: recorded calls about the item that the run does not use, such as those before it was started over.
+        notes: what could not be shown, and why.
     """
 
     directory: Path
@@ -113,7 +113,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:
-    """Return the result of an item; None if it has not ended. A run that has just `begun` may have no result yet."""
+    """Return the result of an item; None if it has not ended. A run that has just `begun` may have no results yet."""
     records = read_items(run.source) if begun else run.item_results
     found = [record for record in records if record["item_idx"] == index]
     if not found:
@@ -123,7 +123,7 @@ def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any
 
 
 def open_replies(stack: ExitStack, directory: Path, notes: list[str]) -> LedgerView | None:
-    """The ledger of a run, open until the stack is closed; None, with a note, if it is missing or cannot be read."""
+    """Open the ledger of a run until the stack is closed; None, with a note, if it is missing or cannot be read."""
     try:
         return stack.enter_context(ledger_view(find_ledger_folder(directory) or directory / LEDGER_FOLDER))
     except InputError as error:
@@ -134,7 +134,7 @@ def open_replies(stack: ExitStack, directory: Path, notes: list[str]) -> LedgerV
 async def _replay(
     run: StoredRun, manifest: Mapping[str, Any], view: LedgerView, index: int, notes: list[str]
 ) -> ReplayedCalls:
-    """Return the prompts on an item and their recorded replies, criterion by criterion."""
+    """Rebuild the prompts for an item, criterion by criterion, with their recorded replies."""
     replay = ReplayedCalls(view)
     grader = _rebuild(run, manifest, notes)
     if grader is None:
@@ -157,7 +157,7 @@ async def _replay(
 
 
 def _rebuild(run: StoredRun, manifest: Mapping[str, Any], notes: list[str]) -> CriterionGrader | None:
-    """Return the grader recorded in a manifest, for its prompts; None and a note if it cannot be rebuilt."""
+    """Rebuild the grader recorded in a manifest, for its prompts; None, with a note, if that is impossible."""
     made_of = run.grader_config or {}
     if made_of.get("type") != "CriterionGrader" or not made_of.get("judges"):
         notes.append("no model was asked, or a custom grader asked it: no prompts to show")
@@ -287,7 +287,7 @@ def _format_vote(vote: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the criteria with their lineage, or the criteria of the basic steps."""
+    """Yield lines with the criteria and their lineage, or with the criteria of the basic steps."""
     if "criteria" not in record:
         for title in ("merged_rubrics", "augmented_rubrics"):
             for item in record.get(title) or ():
@@ -306,7 +306,7 @@ def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _format_exchange(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:
-    """Yield a prompt and its reply; long messages shown before are not repeated."""
+    """Yield the lines of a prompt and its reply; long messages that were shown before are not repeated."""
     name = one.judge if one.judge not in ("", one.model) else ""
     about = [one.about, name, f"draw {one.draw}" * bool(one.draw), f"re-ask {one.reask}" * bool(one.reask)]
     tokens = None if one.tokens is None else f"{one.tokens[0]} + {one.tokens[1]} tokens"

@@ -33,10 +33,10 @@ COLUMNS: Mapping[str, type] = {
     "error": str,
     "flags": str,
 }
-"""Name and type of each column, before those of the judges; any but `item_idx` may be empty (null).
+"""Name and type of each column, before the judges' columns; any but `item_idx` may be empty (null).
 
-`flags` say what a reader should know about the judgment, such as `unsupported`, and then about the submission, such
-as `addresses the judge`; they are separated by semicolons.
+`flags` has remarks on the judgment, such as `unsupported`, then on the submission, such as `addresses the judge`,
+separated by semicolons.
 """
 
 FORMATS = ("json", "jsonl", "csv", "parquet")
@@ -62,8 +62,8 @@ class VoteColumns:
     def from_judges(cls, judges: Mapping[str, int]) -> VoteColumns:
         """Return the columns of judges.
 
-        Runs of characters that column names should not contain become `_`. Names that are then equal, ignoring case,
-        are numbered in the order of the judges.
+        Characters that column names should not contain become `_`. Names that are then equal, ignoring case, are
+        numbered in the order of the judges.
 
         Args:
             judges: how often each judge is asked, by id.
