@@ -1,4 +1,4 @@
-"""How rubrics evolve: the settings that `evolve` and `serve` share."""
+"""The settings of evolution that `evolve` and `serve` share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EvolutionSettings(ModelSettings):
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
     def build_evolution_rule(self) -> EvolutionRule:
-        """Return how rubrics evolve.
+        """Return the rule for what an evolution may change.
 
         Raises:
             ConfigError: settings contradict each other.
@@ -61,4 +61,4 @@ class EvolutionSettings(ModelSettings):
 
 
 OF_EVOLUTION: Any = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
-"""The settings that need a model that proposes criteria."""
+"""Settings that have no effect without a model that proposes criteria."""

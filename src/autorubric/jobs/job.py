@@ -1,4 +1,4 @@
-"""Public functions built from settings models, and the settings that several of them share."""
+"""Decorators that build public functions from settings models, and the settings that several functions share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Returned_co = TypeVar("Returned_co", covariant=True)
 
 
 class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
-    """A public function. Its keyword parameters are the fields of its settings model.
+    """A public function whose keyword parameters are the fields of its settings model.
 
     The first argument may also be a settings object; keyword arguments then replace its fields.
     """
@@ -70,7 +70,7 @@ class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
 
 
 def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R]]:
-    """Make a function of `(data, settings)` callable with the fields of `model` as keyword arguments.
+    """Decorate a function of `(data, settings)` to take the fields of `model` as keyword arguments.
 
     The model's positional argument becomes the function's first argument.
 
@@ -125,8 +125,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 @contextmanager
 def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
-    """Within the block, models send batches as the settings say; a dry run ends with an estimate of the duration."""
-    # A stronger judge needs the verdicts of the others, and judges need sampled answers.
+    """Within the `with` block, models send batches as configured; a dry run ends with an estimate of the duration."""
+    # A stronger judge waits for the verdicts of the others, and judges wait for sampled answers.
     stages = 1 + sum(bool(getattr(settings, name, ())) for name in ("escalate_to", "sample"))
     tell = getattr(getattr(settings, "progress", None), "tell", None) or _LOG.info
     detach, cancel = settings.batch_detach and not settings.batch_cancel, settings.batch_cancel
@@ -254,7 +254,7 @@ RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_read_directory)]
 def run_job(
     model: Callable[P, S],
 ) -> Callable[[Callable[[Path, S], R]], Job[EvalResult | SelectionResult | SynthesisResult | Path | str, S, P, R]]:
-    """`job` for a function that takes a run directory."""
+    """Return the decorator `job` for a function that takes a run directory."""
     decorate: Callable[[Callable[[Path, S], R]], Any] = job(model)
     return decorate
 
@@ -354,14 +354,14 @@ class RunSettings(Settings):
             raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
 
     def attempts_logged(self) -> AbstractContextManager[None]:
-        """Within the block, log each request attempt to the file of `log_json`."""
+        """Within the `with` block, log each request attempt to the file of `log_json`."""
         from autorubric.llm.attempts import attempt_log
 
         log = None if self.log_json is None else Path(self.log_json)
         return attempt_log(log, str(self.out), prompts=self.log_prompts)
 
     def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
-        """Let `progress` show which of these models only stand in for real ones, before any request."""
+        """Before any request, let `progress` show which of these models are stand-ins for real ones."""
         if self.progress is not None:
             from autorubric.llm.models import find_stand_in_note
 

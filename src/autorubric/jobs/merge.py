@@ -54,7 +54,8 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         The result of the run: that of `synthesize`, `grade` or `select`.
 
     Raises:
-        InputError: a shard is of another run, missing, unfinished, given twice, equal to `out`, or has open batches.
+        InputError: a shard belongs to another run, is missing, unfinished or given twice, equals `out`, or has open
+            batches.
         RunLockedError: a shard is still running.
 
     Example:
@@ -163,7 +164,7 @@ def _check_ended(shard: Shard, found: _ShardRun) -> Iterator[str]:
 
 
 def _check_open(found: _ShardRun) -> Iterator[str]:
-    """Yield the problem of open batches: the merged run would not know them, and pay for their requests again."""
+    """Yield a problem if a shard has open batches: the merged run would pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:
         requests = pluralize(sum(record.count for record in records), "request")

@@ -32,7 +32,7 @@ class RecordedRun(StoppableRun):
         settings: the settings of the run.
         ledger: records its replies.
         models: all models that it calls.
-        made_of: what distinguishes it from another run in its directory.
+        made_of: entries that identify the run among others in its directory.
     """
 
     executor: Executor
@@ -68,7 +68,7 @@ class RecordedRun(StoppableRun):
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
 
     async def carry_out(self) -> None:
-        """Execute the run and keep its manifest current; the caller saves the final status.
+        """Execute the run and keep its manifest up to date; the caller saves the final status.
 
         Raises:
             InputError: a key, model or address was refused; nothing was spent.
@@ -110,13 +110,13 @@ async def run_ledger(
     models: Mapping[str, Model],
     free: Callable[[Mapping[str, Any]], Collection[str]] = lambda manifest: (),
 ) -> AsyncIterator[Ledger]:
-    """The ledger of a run in its directory, locked against other processes.
+    """Lock the directory of a run against other processes, and yield its ledger.
 
     Args:
         settings: the settings of the run.
         run: the class of the run.
         files: the files that it writes, in addition to manifest and ledger.
-        made_of: what distinguishes it from another run in the directory.
+        made_of: entries that identify the run among others in the directory.
         models: all models that it calls.
         free: returns, for a manifest, the names in `made_of` that may differ from it.
 

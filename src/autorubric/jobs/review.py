@@ -154,8 +154,8 @@ class ReviewRun(RecordedRun):
         parts: the parts to review.
         draws: the first draw of this generation of replies.
         found: findings by part.
-        lost: why a part was not reviewed.
-        left: the usable findings in the last reply on a lost part.
+        lost: the reason for each part that was not reviewed.
+        left: usable findings in the last reply on a part that was not reviewed.
     """
 
     kind = "review"

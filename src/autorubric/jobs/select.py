@@ -121,7 +121,7 @@ class SelectSettings(GradingSettings):
 
 @job(SelectSettings)
 async def select_async(data: SelectData, settings: SelectSettings) -> SelectionResult:
-    """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
+    """Select answers to train on: score candidates by their rubric, and keep the best above a threshold.
 
     The scores of a finished run of `grade` are used as they are; nothing is graded again. Otherwise candidates come
     from a file, from the data itself, or from the models of `sample`.
@@ -196,7 +196,7 @@ def _build_samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
 
 
 def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
-    """Return the usable queries, their candidates, and why other queries are unusable."""
+    """Read the usable queries, their candidates, and the reasons why other queries are unusable."""
     columns = parse_columns(settings.column, _ROLES)
     file = None if settings.candidates is None else Path(settings.candidates)
     answer = {role: columns.pop(role) for role in ("submission",) if file is not None and role in columns}

@@ -1,4 +1,4 @@
-"""Runs that are divided into shards that run anywhere, into local processes, or among cluster workers."""
+"""Runs divided into shards on any machines, among local processes, or among cluster workers."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -78,7 +78,7 @@ class ShardedSettings(UploadedSettings):
         return made
 
     def with_workers(self) -> Self:
-        """Return the settings of the run that starts its own workers; unchanged if one process suffices.
+        """Return the settings of the run that starts its own workers; unchanged if one process is enough.
 
         Raises:
             MissingPackageError: Ray is needed, and not installed.
@@ -117,12 +117,12 @@ class ShardedSettings(UploadedSettings):
         """Return the settings that all shards have in common, as JSON values."""
         if Path("-") in self.list_sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
-        # Of the settings without a flag, only those of the models shape results.
+        # Of the settings without a flag, only those of the models affect results.
         return self.dump_for_processes("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))
 
 
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:
-    """The settings model and the function of a command whose runs can be divided; imports only its own modules.
+    """Return the settings model and the function of a command with divisible runs; imports only that command.
 
     Raises:
         KeyError: the runs of this command cannot be divided.
