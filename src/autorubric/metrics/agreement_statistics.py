@@ -1,7 +1,7 @@
 """The agreement statistics: built-in ones, in the order of tables, and those of installed packages.
 
-A statistic maps the labelled pairs of a part of a run to a number. It is computed for the run and for each criterion,
-judge and tag, and appears in tables, JSON and exports. A package adds one with an entry point in the group
+A statistic maps the labelled pairs of a part of a run to a number. It is computed for the whole run and for each
+criterion, judge and tag, and appears in tables, JSON and exports. A package adds one with an entry point in the group
 `autorubric.statistics` that names a `Statistic`.
 """
 
@@ -32,15 +32,16 @@ class Part:
     """The labelled pairs of a part of a run: those of one criterion, or of all criteria of one kind.
 
     Attributes:
-        kind: of the criteria; the run, judges and tags are measured on binary criteria.
+        kind: the kind of the criteria; the run, judges and tags are measured on binary criteria.
         truth: the category of each label, as an index into `labels`.
-        judged: the same for each verdict.
+        judged: the category of each verdict, likewise.
         labels: the categories; empty if criteria with different options are pooled, which have no `counts`.
         weights: how much each pair of categories counts as agreement, in [0, 1].
         ranks: the rank of each category by value.
-        true_values: the value of each label, in [0, 1]; empty if an abstention is a category, which has no value.
-        judged_values: the same for each verdict.
-        votes: judges that voted × points, including points without a usable label; negative if a vote is missing.
+        true_values: the value of each label, in [0, 1]; empty if abstentions are a category, because they have no
+            value.
+        judged_values: the value of each verdict, likewise.
+        votes: an array of judges × points, including points without a usable label; negative for a missing vote.
             Empty if a single judge is measured.
         vote_values: the value of each category of `votes`; None if categories have no order.
 
@@ -78,8 +79,8 @@ class Statistic:
     Attributes:
         name: its key in JSON and exports.
         compute: its value for a part of a run; None if it is undefined.
-        needs: the input that it reads: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes`
-            of several judges. A part without it does not have the statistic.
+        needs: the required input: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes` of
+            several judges. Parts without that input do not have the statistic.
         title: the heading of its column in the tables of `autorubric agree`; None for no column.
         kinds: the kinds of criteria that it is defined for.
 
@@ -99,7 +100,8 @@ class Statistic:
 def _compute_alpha(part: Part) -> float | None:
     """Krippendorff's α among the judges.
 
-    Nominal for unordered options, ordinal for one ordered criterion, interval if ordered criteria are pooled.
+    The level is nominal for unordered options, ordinal for one ordered criterion, and interval if ordered criteria
+    are pooled.
     """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return confusion.krippendorff_alpha(
@@ -126,7 +128,7 @@ STATISTICS = (
     Statistic("f1", lambda part: confusion.precision_recall(part.counts).f1, kinds=_BINARY),
     Statistic("fpr", lambda part: float(ratio(part.counts[1:, 0].sum(), part.counts[1:].sum())), kinds=_BINARY),
     Statistic("fnr", lambda part: float(ratio(part.counts[0, 1:].sum(), part.counts[0].sum())), kinds=_BINARY),
-    # Of MET, and of all other categories as one.
+    # For MET against all other categories together.
     Statistic(
         "phi", lambda p: confusion.mcc(np.add.reduceat(np.add.reduceat(p.counts, [0, 1]), [0, 1], 1)), kinds=_BINARY
     ),
@@ -156,14 +158,14 @@ def load_statistics() -> tuple[Statistic, ...]:
                 f"statistic {name!r} is a {type(made).__name__}; expected an autorubric.metrics.Statistic"
             )
         elif found.setdefault(made.name, made) is not made:
-            problems.append(f"statistic {name!r}: there is another one with the name {made.name!r}; rename it")
+            problems.append(f"statistic {name!r}: another statistic has the name {made.name!r}; rename it")
     if problems:
         raise InputError(problems, f"Correct or uninstall the package that registers it in autorubric.{_GROUP}.")
     return tuple(found.values())
 
 
 def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, float | None]:
-    """Return the value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
+    """Compute the `chosen` statistics (by default all) that are defined for a part of a run, by name.
 
     A value is None if the statistic is undefined for these pairs.
     """
@@ -202,10 +204,10 @@ _STATISTIC_BY_FIELD = {
 
 
 class MeasuredModel(MetricModel):
-    """Statistics of a part of a run; those without a field of their own are in `statistics`.
+    """Statistics of a part of a run; those without their own field are in `statistics`.
 
     Attributes:
-        statistics: by name, those of installed packages included.
+        statistics: values by name, including statistics of installed packages.
     """
 
     statistics: dict[str, float | None] = Field(default_factory=dict)
