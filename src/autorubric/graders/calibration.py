@@ -32,10 +32,10 @@ Reports: TypeAlias = Run | Sequence[EnsembleEvaluationReport | None]
 
 @dataclass(frozen=True, slots=True)
 class CascadePoint:
-    """What a cascade would have done at one threshold.
+    """The results that a cascade would have had at one threshold.
 
     Attributes:
-        threshold: the minimum confidence that suffices; None for one of the two judges alone.
+        threshold: the minimum confidence that suffices; None for a single judge without a cascade.
         share: the share of labelled criteria that the second judge is asked about, in [0, 1].
         agreement: the share of final verdicts that equal the label; None without a final verdict.
         coverage: the share of labelled criteria with a final verdict, in [0, 1].
@@ -62,7 +62,7 @@ class LabelledCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CascadeReplay:
-    """Labelled cells by rising confidence, with running sums over those the second judge is asked about.
+    """Labelled cells in ascending order of confidence, with running sums over those that go to the second judge.
 
     Attributes:
         confidences: the confidences of the cells, ascending.
@@ -198,7 +198,7 @@ def _find_confidence(entry: _Entry) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CascadeCurve:
-    """The trade-off of a cascade between agreement and cost, by rising threshold.
+    """The trade-off of a cascade between agreement and cost, by ascending threshold.
 
     Attributes:
         points: one per threshold.
@@ -221,10 +221,10 @@ class CascadeCurve:
 
         Args:
             max_share: the maximum share that the second judge may be asked about.
-            tolerance: how much agreement to give up for a smaller share.
+            tolerance: the loss of agreement to accept for a smaller share.
 
         Raises:
-            InputError: no point with an agreement has a share this small.
+            InputError: no point with a defined agreement has a share this small.
         """
         allowed = [
             (point, point.agreement)
@@ -233,7 +233,7 @@ class CascadeCurve:
         ]
         if not allowed:
             least = min(point.share for point in self.points)
-            raise InputError(f"max_share={max_share}: no threshold has so low a share; the lowest is {least:.3f}")
+            raise InputError(f"max_share={max_share}: no threshold has a share this low; the lowest is {least:.3f}")
         enough = max(agreement for _, agreement in allowed) - tolerance
         near = [(point, agreement) for point, agreement in allowed if agreement >= enough - 1e-12]
         return min(near, key=lambda pair: (pair[0].share, -pair[1]))[0]
@@ -245,9 +245,9 @@ class CascadeCurve:
         dataset: RubricDataset,
         threshold: float | None = None,
     ) -> CascadePoint:
-        """Return the cascade on other labelled data, at the best threshold or the given one.
+        """Evaluate the cascade on other labelled data, at the best threshold or the given one.
 
-        Warns if items were used in the calibration: agreement on them is too optimistic.
+        Warns if items were used in the calibration, because agreement on them is optimistic.
         """
         known = len(self.items & _compute_fingerprints(dataset))
         if known:
@@ -264,17 +264,17 @@ def calibrate_cascade(
     *,
     min_cells: int = 30,
 ) -> CascadeCurve:
-    """Return the curve of a cascade of two judges that both graded the whole of a labelled dataset.
+    """Compute the curve of a cascade of two judges that both graded a whole labelled dataset.
 
     Replays the rule of `Cascade` for every threshold. The cost of a report is divided equally among its criteria.
-    Report results on other data than that of the calibration: see `CascadeCurve.held_out`.
+    Report results on other data than the calibration data; see `CascadeCurve.held_out`.
 
     Args:
         first_reports: the first judge's run, or its reports, one per item of the dataset; None if grading failed.
-        then_reports: the same of the second judge.
+        then_reports: likewise for the second judge.
         dataset: the labels; items without ground truth are left out.
         thresholds: the thresholds to evaluate; by default, every one that makes a difference.
-        min_cells: minimum labels of a criterion for its own curve.
+        min_cells: the minimum number of labels of a criterion for its own curve.
 
     Raises:
         InputError: reports and items do not match, nothing is labelled, or a threshold is outside [0, 1].

@@ -1,6 +1,6 @@
 """Signs that a submission addresses its judge instead of answering: flags for a reviewer, never a verdict.
 
-A flag changes no score. It marks a text for review that contains phrases known to sway judges.
+A flag does not change the score. It marks texts that contain phrases known to sway judges, for review.
 """
 
 import re
@@ -262,7 +262,7 @@ _MOST_LOOKS = 40  # occurrences of one trigger that are searched, so that no tex
 
 
 def suspicions(text: str) -> list[str]:
-    """Return the signs in an English or Chinese text that it addresses its judge; none for an ordinary submission.
+    """Find signs that an English or Chinese text addresses its judge; empty for an ordinary submission.
 
     The signs are `asks for a verdict`, `states a verdict` (in the form of a judge's reply), `addresses the judge`,
     `overrides instructions`, `claims approval`, `imitates a section` and `hidden characters`.
