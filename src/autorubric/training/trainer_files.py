@@ -1,4 +1,4 @@
-"""The files that trainers read, written from kept answers by one adapter per trainer.
+"""Files for trainers, written from kept answers by one adapter per trainer.
 
 An installed package adds an adapter with an entry point in the group `autorubric.adapters`; `select --trainer` then
 accepts its name.
@@ -40,7 +40,7 @@ class Adapter:
     Attributes:
         files: JSONL files, each with the function that turns a kept answer into a row.
         pair_files: the same, written only for selections of preference pairs.
-        other_files: other files, each with the function that writes it: `write(path, kept, pairs)`.
+        other_files: further files, each with the function that writes it: `write(path, kept, pairs)`.
 
     Example:
         >>> Adapter({"alpaca.jsonl": lambda kept: {"output": kept.chosen.candidate.answer}}).list_files()
@@ -62,7 +62,7 @@ def list_trainers() -> list[str]:
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the named trainers, or all of them if none is named.
+    """Return the named trainers, or all trainers if none is named.
 
     Raises:
         InputError: a name is unknown, or an installed adapter cannot be loaded.
@@ -100,7 +100,7 @@ def list_training_files() -> list[str]:
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
     """Write the files of these trainers, and remove files of an earlier selection that this one does not write.
 
-    Nothing is written if no answer was kept: an empty file looks like data.
+    Nothing is written if no answer was kept, because an empty file would look like data.
     """
     wanted = set(trainers if kept else ())
     written = []
@@ -122,7 +122,7 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
 
 
 def build_chat_row(kept: Kept) -> Row:
-    """Return a conversation that ends with the kept answer, and the tools that it may call."""
+    """Build a conversation that ends with the kept answer, with the tools that it may call."""
     return {"messages": [*kept.query.turns, _build_turn(kept.chosen)], **_build_tools(kept)}
 
 
@@ -214,7 +214,7 @@ _BUILT_IN = {
 
 
 def _flatten(one: Any) -> Row:
-    """Return one criterion and its verdict, as flat values."""
+    """Return one criterion and its verdict as flat values."""
     verdict, choice = one.final()
     return {
         "criterion": one.criterion.requirement,

@@ -24,12 +24,12 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
     A row has the rubric next to `responses_create_params`. The reply of `verify` repeats the row and has `reward`,
     `rubric_criteria`, `rubric_coverage` and `rubric_closed`. A reward that is missing raises Gym's `JudgeError`,
     so that the rollout counts as failed and not as 0; Gym before 0.5 lacks that error, so the request fails.
-    It also fails where an audit says that training should stop (`RewardGap`).
+    It also fails if an audit says that training should stop (`RewardGap`).
 
     Args:
         source: gives the rewards.
-        rubric: the field that holds the rubric; by default the one with a usual name, such as rubric or rubrics.
-        reference: the field that holds the reference answer, if any.
+        rubric: the field with the rubric; by default the one with a usual name, such as rubric or rubrics.
+        reference: the field with the reference answer, if any.
     """
     from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
     from pydantic import ConfigDict
@@ -66,7 +66,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
             }
             return RubricVerifyResponse(**row | found)
 
-    # FastAPI reads these, and cannot see classes of a function by their names.
+    # FastAPI reads these annotations, and cannot resolve the names of classes defined in a function.
     RubricServer.verify.__annotations__ = {"body": RubricVerifyRequest, "return": RubricVerifyResponse}
     return RubricServer
 

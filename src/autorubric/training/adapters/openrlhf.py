@@ -21,7 +21,7 @@ _LONGEST = 50
 def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
     """Return a `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
 
-    A missing reward raises. OpenRLHF logs the error, and its training step fails without the sample's reward;
+    A missing reward raises an error. OpenRLHF logs it, and its training step fails without the sample's reward;
     `on_failure='neutral'` of the source's rule avoids that.
 
     Args:
@@ -48,7 +48,7 @@ def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
 
 
 def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Sample]:
-    """Return the samples of a request; a query is the prompt and the response in one string, with special tokens.
+    """Read the samples of a request; a query is the prompt and the response in one string, with special tokens.
 
     Raises:
         InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
