@@ -57,7 +57,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
     try:
         errors = list(islice(validator.iter_errors(document), 3))
     except Unresolvable as error:
-        raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not hold") from None
+        raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not contain") from None
     except RecursionError:
         raise CannotCheck("the schema or the document is nested too deeply") from None
     return "; ".join(f"at {_describe_place(error)}: {clip(error.message, 161)}" for error in errors) or None
@@ -309,7 +309,7 @@ def _refuse_constant(constant: str) -> None:
 def _parse_integer(digits: str) -> int:
     # JSON has no limit; Python refuses to read more than 4,300 digits.
     if len(digits) > 4_000:
-        raise CannotCheck(f"the JSON holds an integer of {len(digits)} digits")
+        raise CannotCheck(f"the JSON contains an integer of {len(digits)} digits")
     return int(digits)
 
 

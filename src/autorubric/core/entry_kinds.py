@@ -29,7 +29,7 @@ def read_headings(entries: Sequence[Any]) -> Sequence[Any]:
     if not entries or not all(map(_find_heading, entries)):
         return entries
     headings = [_find_heading(entry) for entry in entries]
-    warn(f"the criteria have no text but {join_names(dict.fromkeys(headings))}, which is read as the requirement")
+    warn(f"the criteria have no text except {join_names(dict.fromkeys(headings))}, which is read as the requirement")
     pairs = zip(entries, headings, strict=True)
     return [{**pick_others(entry, (key,)), TEXT_KEYS[1]: entry[key]} for entry, key in pairs]
 

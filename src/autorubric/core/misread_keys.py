@@ -245,7 +245,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     are_all = all(marks) and not is_count([as_number(re.sub(r"\D", "", mark)) for mark in marks])
     for mark, words in zip(marks, map(_split, marks), strict=True):
         if mark and words <= _AMOUNTS and (are_all or words & _POINTS):
-            yield f"no criterion has a weight, but a text has {mark!r}; give every criterion a weight, that one or 10"
+            yield f"no criterion has a weight, but a text has {mark!r}; give each criterion a weight: that one, or 10"
             return
 
 

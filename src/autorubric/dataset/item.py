@@ -203,7 +203,7 @@ def split_preferences(
             yield record
             continue
         if taken := record.fields.keys() & {"preferred", PREFERENCE_PAIR}:
-            raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
+            raise InputError(f"{record.where}: rename the column {min(taken)!r}, under which preferences are stored")
         if _list_given("labels", record.fields, columns):
             raise InputError(f"{record.where}: {OF_TWO}")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
@@ -277,7 +277,7 @@ def _fill_submission(reader: RowReader, record: Record) -> Record:
     value = record.fields[column] if column else None
     if not column or not (is_missing(value) or (isinstance(value, str) and not value.strip())):
         return record
-    found = "is blank or null; such submissions are graded, and only the first is noted"
+    found = "is blank or null; blank submissions are graded, and only the first one is reported"
     if not any(note.endswith(found) for note in reader.notes):
         reader.notes.append(f"{record.where}: {column!r} {found}")
     return record if isinstance(value, str) else record._replace(fields={**record.fields, column: ""})
@@ -344,7 +344,7 @@ def _find_non_texts(record: Record) -> Iterator[str]:
         if not is_conversation and not isinstance(value, str | None):
             inner = find_text_path(record.fields, column, is_query=role == "query")
             advice = "choose one in it" if inner else "write it as text, or choose another column"
-            problem = f"{column!r} is of type {type(value).__name__}; expected a text"
+            problem = f"{column!r} is of type {type(value).__name__}; expected a string"
             yield f"{record.where}: {problem}; {advice} with --column {role}={inner or 'NAME'}"
 
 

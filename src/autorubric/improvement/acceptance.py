@@ -217,8 +217,8 @@ def _explain_rejection(pairs: Pairs, interval: Interval | None, p_holm: float, a
     if pairs.difference <= 0.0:
         return f"no gain: {pairs.difference:+.3f}"
     if interval.low <= 0.0:
-        return f"the interval of the gain {pairs.difference:+.3f} reaches down to {interval.low:+.3f}"
-    return f"the permutation test does not agree: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
+        return f"the interval of the gain {pairs.difference:+.3f} starts at {interval.low:+.3f}, not above 0"
+    return f"the permutation test is not significant: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
 
 
 def count_least_changed(confidence: float = 0.95) -> int:

@@ -141,7 +141,7 @@ def split_items(
         strata: the labels of each item, for the balance; None for an item that is in no set.
         kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
         used: items that an earlier run used; their groups can teach and choose, but not test.
-        seed: of the draw.
+        seed: the seed of the draw.
 
     Raises:
         InputError: too few groups are left for a test that could accept anything; it says how many suffice.

@@ -189,7 +189,7 @@ def check_annotator(name: str) -> str:
     Example:
         >>> check_annotator(" Ana "), check_annotator("../x")
         Traceback (most recent call last):
-        autorubric.errors.InputError: annotator '../x': a name has no slash, backslash or control character
+        autorubric.errors.InputError: annotator '../x': a name must not contain a slash, backslash or ...
     """
     if not isinstance(name, str) or not name.strip():
         raise InputError("the annotator has no name; pass annotator= (--annotator on the command line)")
@@ -197,7 +197,7 @@ def check_annotator(name: str) -> str:
     if len(name) > MOST_NAME:
         raise InputError(f"the annotator's name has {len(name)} characters; at most {MOST_NAME} are allowed")
     if any(char in "/\\" or unicodedata.category(char).startswith("C") for char in name):
-        raise InputError(f"annotator {name!r}: a name has no slash, backslash or control character")
+        raise InputError(f"annotator {name!r}: a name must not contain a slash, backslash or control character")
     if name.casefold() == MAJORITY or not name.strip("."):
         raise InputError(f"annotator {name!r}: this name is reserved; choose another one")
     return name

@@ -121,7 +121,7 @@ def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History],
     if len(labels.exports) > 1 or labels.events[:count] != (*store.history.events[:count],)[: len(labels.events)]:
         raise InputError(
             f"{labels.exports[-1]}: it contains the labels and draws of another label store, which can only be "
-            "added where there are no labels yet",
+            "imported into an empty label store",
             "Export the labels as CSV to add them to others.",
         )
     fresh = list(_select_new_events(labels.events[count:], store.history))
@@ -195,8 +195,8 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
     )
     if own_first > len(history.batches):
         raise InputError(
-            f"batch {own_first} was drawn after {own_first} others, of which {len(history.batches)} are here, so its "
-            "probabilities do not fit",
+            f"batch {own_first} was drawn after {own_first} others, but only {len(history.batches)} of them are "
+            "here, so its probabilities are not valid",
             "Import the completed files in the order of their batches, or all together.",
         )
     for event in events:
@@ -226,7 +226,7 @@ def as_history(labels: LabelsRead) -> History:
         InputError: an export of events comes with other files.
     """
     if labels.exports and len({*labels.exports}) + any(not event.id for event in labels.events) > 1:
-        raise InputError(f"{labels.exports[-1]}: it contains all events of a label store; give it alone")
+        raise InputError(f"{labels.exports[-1]}: it contains all events of a label store; import it alone")
     return History(replace(event, id=number) for number, event in enumerate(labels.events, start=1))
 
 

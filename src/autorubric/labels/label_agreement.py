@@ -221,7 +221,7 @@ class JudgedRun:
                 continue
             labelled, ends = own & has_label, (float(column.values.min()), float(column.values.max()))
             raw = estimate_item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence)
-            right = Estimate(None, reason="no label of it counts")
+            right = Estimate(None, reason="none of its labels counts")
             if n := int(labelled.sum()):
                 step = float(np.sqrt(np.mean(np.square(amounts[labelled]))))
                 corrected = (values + np.where(has_label, errors * amounts, 0.0))[own]
@@ -299,7 +299,7 @@ def _encode_label(column: Column, word: str) -> int:
     return column.labels.index(word) if word in column.labels else ABSTAINED
 
 
-_SINGLE = "labels of single pairs that were drawn with unequal probabilities give none without the judge's verdicts"
+_SINGLE = "labels of single pairs, drawn with unequal probabilities, have none without the judge's verdicts"
 
 
 def compare_by_labels(
@@ -332,7 +332,7 @@ def compare_by_labels(
     both = (points.truth >= 0) & (points.judged >= 0) & (other.judged >= 0)
     if not both.any():
         raise InputError("the two runs have no labelled pair in common that both judged")
-    notes = [*chosen.notes, "scores are not compared, as labels of single pairs give no score of an item"]
+    notes = [*chosen.notes, "scores are not compared, since labels of single pairs do not give the score of an item"]
     if left := len(chosen.labels) - int(both.sum()):
         notes.append(f"{pluralize(left, 'labelled pair')} left out: one of the runs has no verdict on it")
     if chosen.drawn:
@@ -357,7 +357,7 @@ def correct_by_labels(
         run: the graded run.
         dataset: what was graded.
         history: the events of the store.
-        confidence: of the intervals.
+        confidence: the level of the intervals.
         annotator: whose labels count; None for all, with adjudications.
 
     Raises:
@@ -381,7 +381,8 @@ def correct_by_labels(
     notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
     if measure.apart:
         notes.append(
-            f"the scores of {pluralize(measure.apart, 'item')} are clamped or have a length penalty, and single "
-            f"labels correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
+            f"the scores of {pluralize(measure.apart, 'item')} are clamped or have a length penalty, and "
+            "labels of single pairs correct scores before both; the mean score of the run is "
+            f"{measure.scores.mean():.3f}"
         )
     return CorrectedScores(score, criteria, tuple(notes), weighted=True, apart=measure.apart)

@@ -158,8 +158,8 @@ def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None
             found.setdefault(str(user or ""), {})[name] = value
         if status is None:
             left_out.setdefault(
-                "its answers have no status, so drafts and discarded ones count as well; "
-                "`dataset.records.to_list(flatten=True)` has it"
+                "its answers have no status, so drafts and discarded ones count too; "
+                "`dataset.records.to_list(flatten=True)` exports it"
             )
     return found
 

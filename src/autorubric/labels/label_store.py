@@ -295,7 +295,7 @@ def _check_header(connection: sqlite3.Connection, path: Path) -> None:
     if tables and application != _APPLICATION:
         raise InputError(f"{path} is not a label store; move it away")
     if version > _VERSION:
-        raise InputError(f"{path} was written by a newer autorubric (version {version}); use that one")
+        raise InputError(f"{path} was written by a newer autorubric (version {version}); use that version")
 
 
 def _build_save_error(path: Path, error: sqlite3.Error) -> NotSavedError:
@@ -363,8 +363,8 @@ def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iter
         whole += 1
     if lost := end - after - whole:
         warn(
-            f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be; restore the file "
-            "from a copy, or label these pairs again"
+            f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be lost; restore "
+            "the file from a copy, or label these pairs again"
         )
 
 

@@ -109,7 +109,7 @@ class Queue:
                 return
             self._coming = self._start_batch()
             if not self._coming.drawing.result().pairs:
-                reason = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
+                reason = "each pair has ground_truth in the dataset, has no verdict, or is excluded by the policy"
                 raise InputError(f"there are no pairs to label: {reason}")
 
     def task(self, index: int, place: int) -> Task:
@@ -208,7 +208,7 @@ class Queue:
         word, text = check_verdict(self._find_criterion(pair), verdict), check_text(note, "note")
         name = check_annotator(annotator)
         if not self.history.labels(pair.key):
-            raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no label to decide between")
+            raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no labels to adjudicate")
         return self._store_event("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:

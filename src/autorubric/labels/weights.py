@@ -106,12 +106,12 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotato
             "no longer in the run; the labels are kept and not counted"
         )
     if unjudged:
-        yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item no score"
+        yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item has no score"
     open_ones = len(history.differing())
     if open_ones and annotator is None:
         yield (
-            f"annotators differ on {pluralize(open_ones, 'pair')} without a decision; the majority counts, else the "
-            "middle label of ordered options"
+            f"annotators differ on {pluralize(open_ones, 'pair')} without adjudication; the majority counts "
+            "or, in a tie, the middle label of ordered options"
         )
         yield from describe_tied(history, finder)
 
@@ -125,8 +125,8 @@ def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
     )
     if tied:
         yield (
-            f"annotators are tied on {tied} of {pluralize(len(open_ones), 'pair')} without a decision, left out; "
-            "decide in `autorubric view`, or choose whose labels count with --annotator NAME"
+            f"annotators are tied on {tied} of {pluralize(len(open_ones), 'pair')} without adjudication; these are "
+            "left out; adjudicate in `autorubric view`, or choose whose labels count with --annotator NAME"
         )
 
 
@@ -174,7 +174,7 @@ def _find_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
             for scope, some in scopes.items()
         )
         raise InputError(
-            f"the labels were drawn from different parts of the run ({mixed}), so no weights fit them all",
+            f"the labels were drawn from different parts of the run ({mixed}), so they cannot be weighted together",
             f"Label a batch from all pairs, such as with the policy random. {_EXPORT}",
         )
     [(policy, name)] = scopes

@@ -319,12 +319,11 @@ async def _assess_endpoint(
     where, took = endpoint.base_url, f"after {listing.seconds * 1e3:.0f} ms"
     value = f"{where}: HTTP {listing.status} {took}"
     if 300 <= listing.status < 400:
-        return DoctorFinding(
-            "endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL"
-        )
+        advice = "it redirects, and keys are not sent to other addresses; correct the base URL"
+        return DoctorFinding("endpoint", value, "problem", advice)
     status = listing.status if listing.status in (401, 403) else await _request_chat_status(session, endpoint)
     if status in (401, 403):
-        advice = "it needs a key, or another one; name its variable with --api-key-env"
+        advice = "the key is missing or wrong; name its environment variable with --api-key-env"
         return DoctorFinding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
     if status in _NO_SUCH_PATH or 300 <= status < 400:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"

@@ -165,7 +165,7 @@ def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments],
             continue
         if isinstance(value, list | dict):
             kind = type(value).__name__
-            raise InputError(f"item {item.name}: {by!r} is of type {kind}; expected a name, number or truth value")
+            raise InputError(f"item {item.name}: {by!r} is of type {kind}; expected a string, number or boolean")
         name = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
         group = scores.setdefault(name, Moments(clusters={}))
         if item.score is not None:
@@ -174,7 +174,7 @@ def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments],
         counts[name] = whole + 1, abstained + (item.abstained and item.score is not None)
     if not scores:
         known = f"the metadata of the items has {join_first([*columns])}" if columns else "the items have no metadata"
-        raise InputError(f"no item has a value of {by!r}; {known}")
+        raise InputError(f"no item has a value for {by!r}; {known}")
     if len(scores) > _MOST_GROUPS:
         raise InputError(
             f"{by!r} has {len(scores):,} different values; at most {_MOST_GROUPS} groups are compared, so choose a "

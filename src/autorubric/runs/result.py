@@ -285,7 +285,7 @@ class EvalResult(Displayed):
 
         found = compare_groups(map(GroupedItem.from_result, self.item_results), by)
         left = self.total_items - len(self.item_results)
-        notes = [f"{pluralize(left, 'item')} not opened before the run was stopped"] if left else []
+        notes = [f"{pluralize(left, 'item')} not started before the run was stopped"] if left else []
         return found.model_copy(update={"warnings": found.warnings + notes})
 
     @classmethod

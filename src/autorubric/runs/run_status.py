@@ -317,7 +317,7 @@ _LITTLE_SPACE = 4 * 2**20
 
 def _describe_full_disk(directory: Path) -> str:
     free = shutil.disk_usage(directory).free
-    return f"its disk is full ({free / 1e6:.1f} MB left); make room first" if free < _LITTLE_SPACE else ""
+    return f"its disk is full ({free / 1e6:.1f} MB left); free some space first" if free < _LITTLE_SPACE else ""
 
 
 def _find_command(manifest: Mapping[str, Any]) -> str:

@@ -160,7 +160,7 @@ def _rebuild(run: StoredRun, manifest: Mapping[str, Any], notes: list[str]) -> C
     """Rebuild the grader recorded in a manifest, for its prompts; None, with a note, if that is impossible."""
     made_of = run.grader_config or {}
     if made_of.get("type") != "CriterionGrader" or not made_of.get("judges"):
-        notes.append("no model was asked, or a custom grader asked it: no prompts to show")
+        notes.append("no prompts to show: no model was called, or a custom grader called it")
         return None
     settings = manifest.get("eval_config") or {}
     try:

@@ -18,17 +18,17 @@ from autorubric.synthesis.run_summary import OUTCOMES, RubricCounts, find_weight
 CARD_FILE, PLOTS = "README.md", "plots"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _WORDS = {
-    "consistency": "judges give one verdict",
-    "stability": "a judge repeats its verdict",
+    "consistency": "judges agree on the verdict",
+    "stability": "a judge agrees with itself",
     "alignment": "the query asks for it or implies it",
     "coverage": "demands of the query that are covered",
     "number": "criteria per rubric",
-    "independence": "repeats no other",
+    "independence": "does not repeat another criterion",
     "atomicity": "asks for one thing",
     "clarity": "no vague words, no open comparison",
     "conciseness": "5 to 40 words",
     "language": "in the language of the query",
-    "distinguishability": "separates the responses",
+    "distinguishability": "discriminates between the responses",
     "weight_rationality": "weights fit",
     "verifiability": "the submission alone decides",
 }

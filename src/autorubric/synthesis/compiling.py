@@ -186,5 +186,5 @@ def _decide_acceptance(comparisons: Sequence[Comparison], settings: CompileSetti
         return False, f"{counts}; a share of {settings.min_agreement:g} is needed"
     if settings.both_verdicts and len({comparison.judged for comparison in decided}) < 2:
         verdict = "met" if decided[0].judged else "unmet"
-        return False, f"{counts}, but all of them are {verdict}: nothing shows that it can tell them apart"
+        return False, f"{counts}, but all of them are {verdict}: nothing shows that it can distinguish them"
     return True, counts

@@ -198,7 +198,7 @@ def read_single_labels(connection: sqlite3.Connection, source: Source | None = N
     if not notes.get("single_labels"):
         return None
     if notes.get("labels_at") != notes.get("offset"):
-        return {"problem": "the agreement is computed once the run has ended and is read; reload the page"}
+        return {"problem": "the agreement is computed once the run has ended and has been read; reload the page"}
     found: dict[str, Any] = json.loads(notes["label_figures"])
     return found
 

@@ -191,7 +191,7 @@ def _build_error_page(error: Exception, source: Source | None) -> Page:
         return _build_problem_page(410, f"{source.name}: the run directory was deleted")
     if isinstance(error, AutorubricError):
         return _build_problem_page(422, str(error))
-    _LOG.warning("a page could not be made: %s", error)
+    _LOG.warning("a page could not be rendered: %s", error)
     return _build_problem_page(503, f"the files cannot be read at the moment: {error}", "Reload the page.")
 
 

@@ -165,7 +165,7 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
             )
             for row in reliability
         ]
-        axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
+        axes = Axes("confidence of the verdict", "share equal to the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
         charts["reliability"] = plot_lines("Reliability of stated confidence", [Series("verdicts", points)], axes)
     return charts
 

@@ -125,7 +125,7 @@ def compare_texts(reported: str, found: str) -> Iterator[Mismatch]:
         return
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(pairs))
     where = (ours[place:] or theirs[place:])[0][0]
-    yield Mismatch(f"shown in {where}, and on from there", _format_after(ours, place), _format_after(theirs, place))
+    yield Mismatch(f"shown in {where} or after it", _format_after(ours, place), _format_after(theirs, place))
 
 
 def compare_lines(reported: str, found: str) -> Iterator[Mismatch]:
