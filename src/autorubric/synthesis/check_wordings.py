@@ -1,4 +1,4 @@
-"""Wordings that name a check: lengths, counts, numbers, phrases, layout, case, language; English and Chinese."""
+"""English and Chinese wordings that match a check: lengths, counts, numbers, phrases, layout, case, language."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from autorubric.checks.language import detect_language
 from autorubric.core.wording import ENGLISH, compile_late, parse_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
-"""A check with its parameters, or None if a wording names none."""
+"""A check with its parameters, or None if a wording corresponds to none."""
 
 _NOUN = r"(?:response|answer|reply|output|text|essay|summary|message|email|e-mail|letter|article|story|poem|post)"
 _NOUN_ZH = r"(?:回答|回复|答案|答复|输出|全文|文章|正文|内容|文本|摘要|邮件|故事|篇幅|总字数|字数|长度)"
@@ -32,7 +32,7 @@ def compile_patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
 
 
 def match_first(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
-    """Return the match of the first pattern that covers the whole text."""
+    """Return the first match that covers the whole text."""
     return next((match for option in options if (match := option.fullmatch(text))), None)
 
 
@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
 
 
 def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
-    """Return the bounds in a match of `BOUND` and `AFTER`, or None if they contradict each other."""
+    """Read the bounds in a match of `BOUND` and `AFTER`; None if they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
             pair = Bounds(parse_number(match[low]), parse_number(match[high]))
@@ -125,7 +125,7 @@ _UNITS: dict[str, tuple[str, dict[str, Any]]] = {
     r"links?|URLs?|web\s+addresses|个(?:网址|链接)": ("url_present", {}),
     r"citations?|(?:个|条|处)引用": ("citation_present", {}),
 }
-# "Three headings" are three or more, while "200 words" are the whole text.
+# "Three headings" means three or more, while "200 words" is the length of the whole text.
 _PRESENCE = {"list_shape", "markdown_headings", "code_block", "url_present", "citation_present"}
 
 _TAIL = r"(?:\s+(?:long|in\s+length|in\s+total|overall|total))?"
@@ -159,7 +159,7 @@ def find_count_check(text: str, query: str) -> Found:
 
 
 def _choose_default_sense(check: str, text: str) -> str:
-    """Return what a number without a bound means: "limited to 100 words", "three headings", "100 words"."""
+    """Return the meaning of a number without a bound: "limited to 100 words", "three headings", "100 words"."""
     if _LIMIT.search(text):
         return "most"
     return "least" if check in _PRESENCE else "exactly"
@@ -247,14 +247,14 @@ def find_keyword_check(text: str, query: str) -> Found:
         if phrases is not None:
             names, match_any = phrases
             more = {"match": "any"} if match_any and check == "contains" else {}
-            # A Chinese word has no space around it.
+            # Chinese words are not separated by spaces.
             whole = all(name.isascii() for name in names)
             return check, {"phrases": names, "ignore_case": True, "whole_words": whole, **more}
     return None
 
 
 def _read_phrases(listed: str) -> tuple[list[str], bool] | None:
-    """Return the quoted phrases of a list and whether any one suffices, or None if they are not just listed."""
+    """Return the quoted phrases of a list, and whether any one is enough; None if the text is not a plain list."""
     names = _ANY_QUOTED.findall(listed)
     between = {part.strip(" ,，、").lower() for part in _ANY_QUOTED.sub("\x00", listed).split("\x00")} - {""}
     if not names or not between <= {"and", "or", "和", "与", "以及", "或", "或者"}:
@@ -383,4 +383,4 @@ READERS: tuple[tuple[str, Callable[[str, str], Found]], ...] = (
     ("language", find_language_check),
     ("number", find_number_check),
 )
-"""The kind of each group of wordings, and its reader, in the order in which they are tried."""
+"""The groups of wordings: their kind and their reader, in the order in which they are tried."""

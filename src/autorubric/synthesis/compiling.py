@@ -1,4 +1,4 @@
-"""Criteria that become checks: recognized by their words, accepted where check and judges agree."""
+"""Criteria that become checks: recognized by their words, accepted if check and judges agree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,11 +14,11 @@ _LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
 
 class RecognizedCheck(NamedTuple):
-    """The check that a wording names.
+    """The check that a wording corresponds to.
 
     Attributes:
-        name: of the check.
-        parameters: valid for it.
+        name: the name of the check.
+        parameters: the parameters of the check.
         kind: of the wording: length, format, keyword, language or number.
     """
 
@@ -28,13 +28,13 @@ class RecognizedCheck(NamedTuple):
 
 
 def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
-    """Return the check that decides a criterion, or None if its words need a judge.
+    """Return the check that can decide a criterion; None if its words need a judge.
 
-    The check passes where what the words describe is present, whatever the sign of the weight.
+    The check passes if what the words describe is present, whatever the sign of the weight.
 
     Args:
         text: the words of the criterion.
-        query: what the submission answers, for "in the language of the question".
+        query: the query of the submission, for "in the language of the question".
 
     Example:
         >>> recognize_check("The response is no more than 200 words long.")
@@ -62,7 +62,7 @@ def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
 
 
 class Comparison(NamedTuple):
-    """The verdicts of judges (by majority) and check on one response of the pool; None if there is none."""
+    """The verdicts of the judges (by majority) and the check on one response of the pool; None if there is none."""
 
     response: int
     judged: bool | None
@@ -76,11 +76,11 @@ class CheckProposal:
 
     Attributes:
         criterion: id of the criterion.
-        check: name and parameters, as a criterion carries them.
+        check: name and parameters, in the form that a criterion has.
         kind: of the wording: length, format, keyword, language or number.
         comparisons: one for each response of the pool.
-        accepted: whether the criterion becomes the check.
-        decision: why, or why not.
+        accepted: whether the check replaces the judges for the criterion.
+        decision: the reason.
     """
 
     criterion: str
@@ -116,15 +116,15 @@ _DEFAULTS = CompileSettings()
 def propose_checks(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
 ) -> list[CheckProposal]:
-    """Return a proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
+    """Propose a check for each criterion whose wording matches one, tested on the pool; no request is sent.
 
-    A criterion that has a check already gets none. A response that the judges could not decide does not count.
+    A criterion that already has a check gets no proposal. A response that the judges could not decide does not count.
 
     Args:
-        query: what the responses answer.
+        query: the query of the responses.
         candidates: the criteria.
         pool: the responses and the judges' verdicts on them.
-        settings: when a check is accepted.
+        settings: the conditions for accepting a check.
 
     Example:
         >>> short = Candidate("m1", "Length", "Has at most 3 words.", 5)
@@ -145,7 +145,7 @@ def propose_checks(
 
 
 def apply_proposals(candidates: Sequence[Candidate], found: Sequence[CheckProposal]) -> list[Candidate]:
-    """Return the criteria; those with an accepted proposal are decided by their check.
+    """Return the criteria, with their check where a proposal was accepted.
 
     Example:
         >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)

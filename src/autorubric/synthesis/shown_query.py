@@ -31,7 +31,7 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
     """Return a query of a synthesis run, by its id or line; the first one by default.
 
     Raises:
-        InputError: the files of the run do not hold the query.
+        InputError: the files of the run do not contain the query.
     """
     row = _find_row(directory, name)
     key, notes = find_record_id(row), list[str]()
@@ -97,7 +97,7 @@ def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_lineage(directory: Path, row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the lineage of the criteria, kept or not, if the query is in `final_full`."""
+    """Read the lineage of the criteria, kept or not, if the query is in `final_full`."""
     path = directory / FULL_FILES[0]
     question, own = format_question(row.get("question")), str(row.get("id") or "")
     for final in read_rows(path) if path.exists() else ():
@@ -141,14 +141,14 @@ async def _replay(
 
 
 class _AnyKey(dict[str, str]):
-    """An environment in which every key is set."""
+    """An environment in which every key seems to be set."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return "unused"
 
 
 def _rebuild_query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
-    """Return the query as in the input, without the fields of the run's stages."""
+    """Rebuild the query as in the input, without the fields of the run's stages."""
     made = {key for stage in plan.stages for key in stage.keys}
     own = {f"response_{letter}{part}" for letter in list_letters(given) for part in ("", "_model")}
     fields = {key: value for key, value in row.items() if key not in made or key in own}
