@@ -52,7 +52,7 @@ def summarize(record: Mapping[str, Any]) -> str:
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
-    """Return how many items teach, choose and test, in words."""
+    """Describe the sets: how many items are used to teach, choose and test."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
     if without := record.get("unlabelled"):
@@ -66,7 +66,7 @@ def describe_sets(record: Mapping[str, Any]) -> str:
 
 
 def list_warnings(record: Mapping[str, Any]) -> list[str]:
-    """Warnings that a reader needs before the figures."""
+    """Return warnings to show before the numbers."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
         found.append(
@@ -82,7 +82,7 @@ def format_gain(value: float | None) -> str:
 
 
 def advise(test: Mapping[str, Any]) -> str:
-    """Advice on failures and near misses, with the number of items that would decide; empty if there is none."""
+    """Return advice on failures and near misses, with the number of items needed; empty if there is none."""
     parts = []
     if test.get("failed"):
         parts.append(f"{pluralize(test['failed'], 'judgment')} of the new wording failed and counted as wrong")

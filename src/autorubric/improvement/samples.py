@@ -24,7 +24,7 @@ UseKind: TypeAlias = Literal["learn", "test"]
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
 LEAST_FOR_THREE = 400
-"""Groups of items from which `auto` takes three sets; fewer give a nested split."""
+"""Minimum number of groups for which `auto` makes three sets; fewer give a nested split."""
 _TEACH, _CHOOSE, _TEACH_NESTED = 0.25, 0.3, 0.25
 _FOLDS = 10
 
@@ -34,10 +34,10 @@ class SampleSplit:
     """Indices of items, no group in two sets.
 
     Attributes:
-        teach: their errors are shown to the writer.
-        choose: candidates are compared on them; empty in a nested split.
-        test: they decide, once.
-        folds: of a nested split: the test items in parts. What is tested on a part was chosen on the others.
+        teach: items whose errors are shown to the writer.
+        choose: items on which candidates are compared; empty in a nested split.
+        test: items that decide, once.
+        folds: in a nested split, the test items in parts; each part tests the choice made on the others.
     """
 
     teach: tuple[int, ...]
@@ -47,7 +47,7 @@ class SampleSplit:
 
     @property
     def is_nested(self) -> bool:
-        """Whether the test items also choose, part by part."""
+        """Whether the test items are also used to choose, part by part."""
         return bool(self.folds)
 
     @property
@@ -61,7 +61,7 @@ class SampleSplit:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SampleSplit:
-        """Return the split of JSON values."""
+        """Build a split from JSON values."""
         teach, choose, test = (tuple(record[name]) for name in ("teach", "choose", "test"))
         return cls(teach, choose, test, tuple(map(tuple, record["folds"])))
 
@@ -134,17 +134,18 @@ def split_items(
     used: Collection[int] = (),
     seed: int = 0,
 ) -> SampleSplit:
-    """Return the labelled items split by group, so that every label keeps its share in each set.
+    """Split the labelled items by group so that every label keeps its share in each set.
 
     Args:
         groups: the group of each item.
         strata: the labels of each item, for the balance; None for an item that is in no set.
-        kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
+        kind: `three` sets, `nested` (all but the teaching items test, in parts), or `auto` (by the number of groups).
         used: items that an earlier run used; their groups can teach and choose, but not test.
         seed: the seed of the draw.
 
     Raises:
-        InputError: too few groups are left for a test that could accept anything; it says how many suffice.
+        InputError: too few groups are left for a test that could accept any change; the message says how many are
+            needed.
 
     Example:
         >>> split = split_items(range(400), [["MET"], ["UNMET"]] * 200)
@@ -163,7 +164,7 @@ def split_items(
     labels = {group: {label for item in own for label in strata[item] or ()} for group, own in members.items()}
     drawn, rest = list[list[int]](), free
     total = len(free) + len(closed)
-    # Groups that were used before fill the teaching set, then the choosing set.
+    # Groups that were used earlier fill the teaching set, then the choosing set.
     given = sorted(closed)
     for share in shares:
         size = max(round(share * total), 1)
@@ -228,7 +229,7 @@ def hash_item(prompt: str, submission: str) -> str:
 
 @dataclass(frozen=True)
 class UsedItems:
-    """The items that runs have learned from or tested on, one JSON line for each, next to the labels.
+    """The record of items that runs have used for learning or testing, one JSON line each, next to the labels.
 
     Items that a run has used can teach and choose in another run, but never decide again.
 

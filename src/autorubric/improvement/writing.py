@@ -159,7 +159,7 @@ class Writer:
         labelled: the labelled items.
         template: the prompt.
         draws: the first draw of this generation of replies.
-        note: takes events of the log.
+        note: collects events of the log.
         reasoning: whether the judge sees the reasoning of the submissions.
     """
 

@@ -22,10 +22,10 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_NAME = 100
 MOST_TEXT = 20_000
-"""Characters of a note or a quote."""
+"""Maximum characters of a note or a quote."""
 
 PairKey: TypeAlias = tuple[str, str]
-"""The item and the digest of a pair: what events are found by."""
+"""The item and the digest of a pair, by which events are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Pair:
         place: the criterion's place in the item's rubric, from 0.
         item: the item's id; `#` and its place where it has none.
         criterion: the criterion's name in its rubric.
-        digest: of the query, submission, criterion and options. A label counts only while this stays the same.
+        digest: the digest of query, submission, criterion and options. A label counts only while it is unchanged.
     """
 
     index: int
@@ -53,7 +53,7 @@ class Pair:
 
 
 class Items(Protocol):
-    """The graded items. A `RubricDataset` is one; so is anything that reads an item only when asked."""
+    """The graded items: a `RubricDataset`, or any object that reads single items on demand."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, idx: int, /) -> DataItem: ...
@@ -77,11 +77,11 @@ class LabelDraw:
     Attributes:
         batch: the number of the draw, from 0.
         policy: `label_next`, `random`, `uncertain`, `criterion` or `disagreements`.
-        scope: the criterion that `criterion` drew from.
+        scope: the criterion from which the policy `criterion` drew.
         seed: the random seed of the batch.
         probability: the probability with which this pair was drawn from the open pairs.
-        open: how many pairs were open.
-        seen: the last event that the draw knew of.
+        open: the number of pairs that were open.
+        seen: the number of the last event before the draw.
     """
 
     batch: int
@@ -95,7 +95,7 @@ class LabelDraw:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row of the store. Rows are only ever added.
+    """A row of the store. Rows are never changed or deleted.
 
     Attributes:
         id: its number, from 1.
@@ -103,14 +103,14 @@ class Event:
         kind: `draw` (a pair was drawn), `label`, `skip`, `adjudication` or `undo`.
         item: the item's id.
         criterion: the criterion's name.
-        digest: of the pair's content.
-        annotator: who; empty for a draw.
+        digest: the digest of the pair's content.
+        annotator: the annotator's name; empty for a draw.
         verdict: MET, UNMET, CANNOT_ASSESS or the label of an option; None for draw, skip and undo.
         note: free text.
         quote: what the annotator marked in the submission.
         seconds: time spent on the pair.
-        supersedes: the earlier event that this one replaces or, for an undo, takes back.
-        draw: how the pair was drawn; None if nothing drew it.
+        supersedes: the earlier event that this one replaces or, for an undo, reverts.
+        draw: how the pair was drawn; None if it was not drawn.
     """
 
     id: int
@@ -129,7 +129,7 @@ class Event:
 
     @property
     def key(self) -> PairKey:
-        """The pair it is about."""
+        """The key of its pair."""
         return self.item, self.digest
 
 
@@ -159,7 +159,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """Return the parts of a criterion that annotators read; a repetition within its rubric gets its number."""
+    """List the parts of a criterion that annotators read; a repetition within the rubric gets a number."""
     own = _list_words(rubric[place])
     before = sum(criterion.requirement == own[0] and _list_words(criterion) == own for criterion in rubric[:place])
     return [*own, before] if before else own
@@ -175,16 +175,16 @@ def name_item(item: DataItem, index: int) -> str:
 
 
 def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
-    """Return the digest of what an annotator judges, without the weight, name and tags of the criterion."""
+    """Compute the digest of the content that an annotator judges, without the criterion's weight, name and tags."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def check_annotator(name: str) -> str:
-    r"""Return the name of an annotator, without surrounding spaces.
+    r"""Return the name of an annotator without surrounding spaces, if it is valid.
 
     Raises:
-        InputError: it is empty, too long, `majority`, or has a slash, a backslash or control characters.
+        InputError: it is empty, too long or `majority`, or contains a slash, a backslash or control characters.
 
     Example:
         >>> check_annotator(" Ana "), check_annotator("../x")
@@ -218,7 +218,7 @@ def list_choices(criterion: Criterion) -> tuple[str, ...]:
 
 
 def check_verdict(criterion: Criterion, verdict: str) -> str:
-    """The verdict as the store has it: MET, UNMET, CANNOT_ASSESS, or an option's label as the rubric spells it.
+    """Return the verdict in the store's form: MET, UNMET, CANNOT_ASSESS, or a label in the rubric's spelling.
 
     Raises:
         InputError: the criterion has no such verdict.
@@ -237,7 +237,7 @@ def check_verdict(criterion: Criterion, verdict: str) -> str:
 
 
 def check_text(text: str, what: str) -> str:
-    """Return a note or a quote.
+    """Return a note or a quote if it is valid.
 
     Raises:
         InputError: it is too long.
@@ -287,7 +287,7 @@ class PairFinder:
         return None if pair is None else self._items.get_item_rubric(pair.index)[pair.place]
 
     def find_place(self, item: str) -> int | None:
-        """Return the place of an item in the dataset, by the name that the store has for it."""
+        """Return the place of an item in the dataset, given its name in the store."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
             place = int(item[1:])
             if name_item(self._items[place], place) == item:

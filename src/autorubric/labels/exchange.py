@@ -73,17 +73,18 @@ def read_labels(
     annotator: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> LabelsRead:
-    """Return the labels of files, matched to what was graded.
+    """Read the labels in files, and match them to the graded dataset.
 
     Args:
-        dataset: what was graded.
+        dataset: the graded dataset.
         paths: CSV or other rows of id, criterion, label; a dataset with ground truth; a JSON export of Argilla or
             Label Studio; or events that `export_labels` wrote.
-        annotator: whose labels these are, where a file does not say.
-        columns: columns that the user named, by role.
+        annotator: the annotator of labels for which a file names none.
+        columns: the columns named by the user, by role.
 
     Raises:
-        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; all at once.
+        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; all problems are
+            reported together.
     """
     problems: list[str] = []
     events: list[Event] = []
@@ -105,12 +106,12 @@ def read_labels(
 
 
 def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History], object] | None = None) -> Imported:
-    """Add the labels of files to a store, all of them or none.
+    """Add the labels of files to a store, either all or none.
 
-    A label that the store has already is not added again, so an import may be repeated. Events of an export continue
-    those of the store, which may have none or more than the export.
+    A label that is already in the store is not added again, so an import may be repeated. Events of an export
+    continue those of the store, which may have none, or more than the export.
 
-    `check` may refuse the history that the store would have.
+    `check` may refuse the resulting history.
 
     Raises:
         InputError: events of an export are not those of the store; or batches were drawn after others that are
@@ -146,7 +147,7 @@ class _GivenLabels:
     first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
 
     def read_events(self, labels: Iterable[GivenLabel]) -> Iterator[Event]:
-        """Yield an event for each label; what is wrong with one joins the problems."""
+        """Yield an event for each label; add a problem for each invalid label."""
         nameless: dict[str, None] = {}
         for given in labels:
             try:
@@ -185,7 +186,7 @@ class _GivenLabels:
 
 
 def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Event]:
-    """Yield the events with new information, each superseding the label before it."""
+    """Yield the events with new information, each superseding the earlier label."""
     latest: dict[Any, str | None] = {}
     draws = dict(history.draws)
     events = tuple(events)
@@ -231,12 +232,12 @@ def as_history(labels: LabelsRead) -> History:
 
 
 def is_events(path: Path) -> bool:
-    """Return whether `labels --export` wrote a file as events."""
+    """Return whether a file was written by `labels --export` as events."""
     return _read_first_keys(path) >= {"kind", "digest", "annotator"}
 
 
 def is_rows(path: Path) -> bool:
-    """Return whether `labels --export` wrote a file as rows of labels."""
+    """Return whether a file was written by `labels --export` as rows of labels."""
     return _read_first_keys(path) == {*_ROW}
 
 
@@ -274,9 +275,9 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
     Args:
         history: the events.
-        dataset: what was graded.
-        form: `csv`: one row per label; `jsonl`: one line per event, with undone ones and draws; `dataset`: what was
-            graded, with the labels that count as ground truth if all criteria of an item have one.
+        dataset: the graded dataset.
+        form: `csv`: one row per label; `jsonl`: one line per event, with undone labels and draws; `dataset`: the
+            graded dataset, with the labels that count as ground truth for items with a label for every criterion.
         final: one row per pair in `csv`: the verdict that counts, without an annotator.
 
     Raises:
@@ -293,7 +294,7 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
 
 def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
-    """Return the graded dataset; items with a label for every criterion have the labels that count as ground truth.
+    """Return the graded dataset; the ground truth of fully labelled items is the labels that count.
 
     Raises:
         InputError: no item has a label for every criterion.
@@ -322,7 +323,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
 
 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
-    """Return whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
+    """Return whether a verdict can be ground truth: CANNOT_ASSESS cannot on a criterion with options."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
     return options is None or any(to_utf8(option.label) == verdict for option in options)
 

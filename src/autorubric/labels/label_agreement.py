@@ -25,7 +25,7 @@ from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Mode
 
 _CLOSE = 1e-9
 _FEW = 5
-"""Labels below which a projection starts from the worst case."""
+"""Number of labels below which a projection starts from the worst case."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Agreement:
     """The agreement of the judge with some labels.
 
     Attributes:
-        name: of the criterion, or whose labels they are.
-        n: pairs of label and verdict.
-        items: items with such a pair.
+        name: the name of the criterion or of the source of labels.
+        n: the number of pairs of label and verdict.
+        items: the number of items with such a pair.
         accuracy: the share of pairs that agree.
-        kappa: Cohen's κ, quadratic for ordered options; over several criteria that of all binary pairs.
+        kappa: Cohen's κ, quadratic for ordered options; for several criteria, κ over all binary pairs.
         baseline: the accuracy of always giving the most frequent label of each criterion.
         mean_kappa: over several criteria, the mean of their κ.
     """
@@ -56,17 +56,17 @@ class LabelAgreement:
     """Agreement of a run with the labels of its store.
 
     Attributes:
-        judge: the judge against the labels that count: adjudications, else `choose_majority`.
-        criteria: the same for each criterion; one for all of a kind where items have their own rubrics.
-        by_annotator: the judge against each annotator's labels.
-        by_judge: each judge of a panel against the labels that count.
-        adjudicated: the judge against the adjudications alone; None without any.
-        annotators: the annotators against one another.
-        mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
+        judge: the judge compared with the labels that count: adjudications, else `choose_majority`.
+        criteria: the same for each criterion, or for each kind of criterion if items have their own rubrics.
+        by_annotator: the judge compared with each annotator's labels.
+        by_judge: each judge of a panel compared with the labels that count.
+        adjudicated: the judge compared with the adjudications alone; None without any.
+        annotators: the agreement of the annotators with each other.
+        mean_score: the mean score estimated from the labels; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
-        notes: what a reader must know.
-        apart: items whose score is not the sum of their criteria, as it is clamped to [0, 1] or has a length penalty;
-            `mean_score` is that of these sums.
+        notes: remarks on what was left out.
+        apart: the number of items whose score differs from the sum over their criteria, because it is clamped to [0,
+            1] or has a length penalty; `mean_score` is the mean of these sums.
     """
 
     judge: Agreement
@@ -95,11 +95,11 @@ def label_agreement(
 
     Args:
         run: the graded run.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
         modes: how abstentions count.
         draws: how intervals are drawn.
-        annotator: whose labels count; None for all, with adjudications.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: no label fits a judged pair, the annotator is unknown, or the labels cannot be weighted.
@@ -159,9 +159,10 @@ class JudgedRun:
         self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, *, drawn: bool = True
     ) -> None:
         table = read_graded_table(run, dataset, modes)
-        # Pairs are drawn from the items that have a score; other labels also count on the rest, as in `agree`.
+        # Pairs are drawn from items with a score; labels that were not drawn also count on other items, as in
+        # `agree`.
         chosen = ~np.isnan(table.scores) if drawn else ~table.failed
-        # The same rows, and so the same points in the same order, as those of the pairs.
+        # These have the same rows, and so the same points in the same order, as the pairs.
         self._table: Table = table.select_rows(chosen)
         self.pairs: JudgedPairs = build_pairs(self._table, scored=drawn)
         self._draws = draws
@@ -180,7 +181,7 @@ class JudgedRun:
         return self._measure_points(name, self._select_decided(labels))
 
     def measure_judges(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
-        """Return the agreement of each judge of a panel over all criteria; none where one judge alone judged."""
+        """Measure the agreement of each judge of a panel over all criteria; empty for a single judge."""
         judges = enumerate(self._table.judges if len(self._table.judges) > 1 else ())
         return tuple(self._measure_points(name, self._select_decided(labels, place)) for place, name in judges)
 
@@ -194,7 +195,7 @@ class JudgedRun:
         )
 
     def estimate_mean_score(self, labels: WeightedLabels) -> Estimate:
-        """Return the mean score: the judge's, plus its errors weighted as the labels are."""
+        """Estimate the mean score: the judge's score plus its errors, weighted like the labels."""
         pairs, at = self.pairs, self.find_places(labels)
         errors, amounts = self._compute_errors(labels)
         scores = correct_sums(pairs, errors, amounts)
@@ -203,10 +204,10 @@ class JudgedRun:
         return estimate_item_mean(scores, items, step, pairs.range, self._draws.confidence)
 
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
-        """Return the mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
+        """Estimate each criterion's mean: by the judge, corrected for its errors, and the number of labels.
 
-        Pairs without a verdict, or on which judge or label abstains, have no part in it. Empty where all items have
-        their own rubrics.
+        Pairs without a verdict, or on which judge or label abstains, are left out. Empty if all items have their own
+        rubrics.
         """
         if self.pooled:
             return {}
@@ -230,7 +231,7 @@ class JudgedRun:
         return found
 
     def _compute_errors(self, labels: WeightedLabels) -> tuple[Floats, Floats]:
-        """By how much each pair's label is above its verdict, 0 without a label; and what the label counts for."""
+        """Return label − verdict for each pair, 0 without a label, and the weight of each label."""
         pairs, at = self.pairs, self.find_places(labels)
         amounts, truth = np.zeros(len(pairs)), np.full(len(pairs), np.nan)
         columns = self._table.points.column[at]
@@ -245,7 +246,7 @@ class JudgedRun:
         return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
     def encode_pairs(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """Return the weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
+        """Return the weighted pairs of label and verdict, abstentions resolved; rows are places in the dataset.
 
         The verdicts are those of the panel, or of one of its judges.
         """
@@ -263,13 +264,13 @@ class JudgedRun:
         return pool_columns(self.columns, points) if self.pooled else (self.columns, points)
 
     def compute_sums(self, points: Points) -> tuple[Layout, Floats]:
-        """Return what each item that has one of the pairs adds, and where the sums of each criterion are."""
+        """Return the layout of the sums, and the contribution of each item with one of the pairs."""
         columns, points = self.group_criteria(points)
         items, row = np.unique(points.row, return_inverse=True)
         return sum_items(columns, len(items), replace(points, row=row))
 
     def _select_decided(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """Return the codes of pairs on which both sides decide."""
+        """Return the codes of pairs on which neither judge nor label abstains."""
         points = self.encode_pairs(labels, judge)
         return points.select((points.truth >= 0) & (points.judged >= 0))
 
@@ -310,15 +311,15 @@ def compare_by_labels(
     draws: Draws,
     annotator: str | None = None,
 ) -> JudgeComparison:
-    """How two runs differ in their agreement with the labels of a store, weighted by the probabilities of the draw.
+    """Compare two runs' agreement with the labels of a store, weighted by the probabilities of the draw.
 
     Args:
         runs: the run whose pairs were drawn, and another on the same items.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
         modes: how abstentions count.
         draws: how intervals and p-values are drawn.
-        annotator: whose labels count; None for all, with adjudications.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: the labels cannot be weighted, or no labelled pair has a verdict of both runs.
@@ -351,14 +352,14 @@ def compare_by_labels(
 def correct_by_labels(
     run: GradedRun, dataset: RubricDataset, history: History, confidence: float = 0.95, annotator: str | None = None
 ) -> CorrectedScores:
-    """Return the mean score and the mean of each criterion, plus the judge's errors on drawn labels, weighted.
+    """Correct the mean score and each criterion's mean by the weighted errors of the judge on drawn labels.
 
     Args:
         run: the graded run.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
         confidence: the level of the intervals.
-        annotator: whose labels count; None for all, with adjudications.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: the labels cannot be weighted, or none counts.

@@ -54,8 +54,8 @@ class LabelFile:
 
     Attributes:
         path: the file.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on what was left out.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on what was left out.
     """
 
     path: Path
@@ -63,11 +63,11 @@ class LabelFile:
     notes: list[str] = field(default_factory=list)
 
     def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[GivenLabel]:
-        """Yield the labels of the file; what is wrong with a row joins the problems.
+        """Yield the labels of the file; add a problem for each invalid row.
 
         Args:
-            dataset: what was graded.
-            problems: takes a sentence for each row that cannot be read.
+            dataset: the graded dataset.
+            problems: collects a sentence for each row that cannot be read.
 
         Raises:
             InputError: the file as a whole cannot be read.
@@ -165,7 +165,7 @@ def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None
 
 
 def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Question, user, status and value of each answer, as each version of Argilla has them."""
+    """Yield question, user, status and value of each answer, in the format of any version of Argilla."""
     responses = fields.get("responses") or {}
     if isinstance(responses, list):  # Argilla 1
         for response in responses:

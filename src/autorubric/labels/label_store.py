@@ -1,6 +1,6 @@
 """The label store of a run: `labels/labels.sqlite` in the run directory, to which events are only ever added.
 
-A `History` derives from its events which labels stand, which pairs are drawn, and where annotators differ.
+A `History` derives from its events the current labels, the drawn pairs, and the disagreements of annotators.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ from autorubric.llm.records.lock import create_private_file, find_lock_holder, r
 class History:
     """The events so far and the labels that count.
 
-    Of one annotator's labels of a pair the latest counts; an undo brings the one before it back.
+    Of one annotator's labels of a pair, the latest counts; an undo restores the one before it.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -79,7 +79,7 @@ class History:
         return stack[-1] if stack else None
 
     def own(self, key: PairKey, annotator: str) -> Event | None:
-        """Return an annotator's last word on a pair: a label, a skip or None."""
+        """Return an annotator's current label or skip of a pair, or None."""
         stack = self._said.get(key, {}).get(annotator)
         return stack[-1] if stack else None
 
@@ -111,7 +111,7 @@ class History:
         """Return the pairs on which annotators differ.
 
         Args:
-            decided: also those that an adjudication settled.
+            decided: include pairs with an adjudication.
         """
         return [
             key
@@ -125,8 +125,8 @@ class History:
 
         Args:
             key: the pair.
-            annotator: whose label counts instead, without adjudications.
-            criterion: that of the pair; without it, options have no order.
+            annotator: the annotator whose label counts instead, ignoring adjudications.
+            criterion: the criterion of the pair; without it, options have no order.
         """
         labels = self.labels(key)
         if annotator is not None:
@@ -195,7 +195,7 @@ class LabelStore:
         """Add events in one transaction; they are on disk when this returns.
 
         Args:
-            events: with any `id`; `at` 0 stands for now. Both are set here.
+            events: the events to add; `id` is replaced, and an `at` of 0 becomes the current time.
 
         Raises:
             NotSavedError: none of them was saved: the disk is full or failed.
@@ -222,7 +222,7 @@ class LabelStore:
             return made
 
     def undo(self, annotator: str, event: Event) -> Event:
-        """Take back a label, skip or adjudication of an annotator; the event itself stays in the store.
+        """Undo a label, skip or adjudication of an annotator; the event itself stays in the store.
 
         Raises:
             InputError: the event is another annotator's, or is undone already.
@@ -247,7 +247,7 @@ def store_path(run: Path) -> Path:
 
 @contextmanager
 def label_store(run: Path) -> Iterator[LabelStore]:
-    """Open the label store of a run for writing; it is made if there is none.
+    """Open the label store of a run for writing; create it if there is none.
 
     One process writes at a time. `read_history` needs no lock and never waits.
 
@@ -369,7 +369,7 @@ def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iter
 
 
 def _read_last_number(connection: sqlite3.Connection) -> int:
-    """Return the number of the last event that was ever added; SQLite keeps it."""
+    """Return the number of the last event that was ever added, which SQLite keeps."""
     number: int = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
     return number
 
@@ -381,5 +381,5 @@ def _compute_checksum(values: Iterable[Any]) -> int:
 def _build_row(event: Event) -> tuple[Any, ...]:
     drawn = (None,) * 7 if event.draw is None else astuple(event.draw)
     plain = tuple(getattr(event, name) for name in _COLUMNS[:_PLAIN])
-    # SQLite has integers of 64 bits; the seed of a later batch may be larger.
+    # SQLite integers have 64 bits; the seed of a later batch may be larger.
     return (*plain, *drawn[:3], None if drawn[3] is None else str(drawn[3]), *drawn[4:])

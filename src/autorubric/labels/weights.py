@@ -60,7 +60,7 @@ def weight_labels(
         history: the events of the store.
         finder: finds the pairs of the run.
         pairs: the judged pairs of the run.
-        annotator: whose labels count; None for those that stand after adjudication.
+        annotator: the annotator whose labels count; None for those that stand after adjudication.
 
     Raises:
         InputError: the labels cannot be weighted: batches drew from different parts of the pairs, or from another
