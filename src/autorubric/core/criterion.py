@@ -1,4 +1,4 @@
-"""Criteria: what a submission is graded by."""
+"""Criteria, by which submissions are graded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NominalAggregation: TypeAlias = Literal["mode", "weighted_mode", "unanimous"]
 ScaleType: TypeAlias = Literal["ordinal", "nominal"]
 
 MOST_WEIGHT = 1e12
-"""Of either sign. In sums of larger weights, small ones are lost to rounding."""
+"""Maximum absolute weight. In sums of larger weights, small ones would be lost to rounding."""
 
 
 def _parse_number(value: Any) -> Any:
@@ -67,7 +67,7 @@ class CriterionOption(KeepingModel):
     _expected: ClassVar[Mapping[str, str]] = {"": 'an option, such as {"label": "Partly", "value": 0.5}'}
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the label and the value.
+        """Return the problems of the label and the value.
 
         Example:
             >>> CriterionOption(label="Partly", value=0.5).problems()
@@ -249,7 +249,7 @@ class Criterion(KeepingModel):
         return index, options[index]
 
     def with_guaranteed_na_option(self) -> Criterion:
-        """Return this criterion, with `CANONICAL_NA_OPTION` added where no option means "not applicable".
+        """Return this criterion, with `CANONICAL_NA_OPTION` added if no option means "not applicable".
 
         A binary criterion is returned unchanged.
 
@@ -288,7 +288,7 @@ _PARAMETERS = "what a check takes is under 'parameters'"
 
 
 def find_check_problems(check: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the name and the keys of a check."""
+    """Return the problems with the name and the keys of a check."""
     found = []
     if "name" not in check:
         found.append('check has no name; expected {"name": "…", "parameters": {…}}')

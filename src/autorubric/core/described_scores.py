@@ -25,7 +25,7 @@ POINTS = "points"
 
 
 def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
-    """Return whether a mapping is such a criterion, by its keys.
+    """Return whether a mapping is a criterion with described scores, by its keys.
 
     Example:
         >>> has_described_scores({"criteria": "Is it kind?", "score1_description": "No."})
@@ -79,7 +79,7 @@ class _Level(NamedTuple):
 
 
 def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry of a criterion with its scale as options; one without options and with one scale, else unchanged.
+    """Return a criterion's entry with its only scale as options; unchanged if it has options or several scales.
 
     A scale is a list of levels with points or a score, texts by consecutive scores, or a key for each score. Points
     are shares of the highest; other scores run from 0, the lowest, to 1. Without a weight, the range is the weight.

@@ -1,4 +1,4 @@
-"""How values look: a `repr` that fits a screen, a table in a notebook, a data frame of pandas."""
+"""The display of values: a `repr` that fits a screen, a table in a notebook, a pandas DataFrame."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -64,7 +64,7 @@ class Displayed(ABC):
         """Return the rows as a pandas DataFrame.
 
         Raises:
-            MissingPackageError: pandas is not installed; the extra `pandas` brings it.
+            MissingPackageError: pandas is not installed; install the extra `pandas`.
         """
         from autorubric.extras import require
 

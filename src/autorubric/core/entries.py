@@ -48,7 +48,7 @@ _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
 class RubricParts(NamedTuple):
-    """The keys of an entry that hold the parts of a criterion; empty if there is none."""
+    """The keys of an entry with the parts of a criterion; empty for a missing part."""
 
     text: str
     weight: str
@@ -58,7 +58,7 @@ class RubricParts(NamedTuple):
 def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricParts, list[str]]:
     """Return the keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
 
-    A heading under `criterion`, in any language, next to a longer text is the name, if there is no other.
+    A heading under `criterion`, in any language, next to a longer text is the name if there is no other.
 
     Example:
         >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]

@@ -1,4 +1,4 @@
-"""What entries are that have no text under a usual key: criteria with only a heading, or rows with submissions."""
+"""Entries without a text under a usual key: criteria with only a heading, or rows with submissions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keys of a criterion that nothing reads, although they sound like its weight, its scale or criteria within it."""
+"""Unread keys of a criterion that may be meant as its weight, its scale or inner criteria."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _NO_SCALE = (
 
 
 def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each key that would change the criterion if it were read.
+    """Yield a sentence for each unread key that may be meant to change the criterion.
 
     Args:
         entry: the keys that are not known, with their values.
@@ -120,7 +120,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
 
 
 def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
-    """What is wrong with a key that has a weight: the criterion has none, or another one. Empty if it is fine."""
+    """Describe a key with a weight if the criterion has no weight or another one; else return an empty string."""
     if weight is None and _is_weight(words, value):
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
@@ -167,7 +167,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
-    """The places of criteria without a weight, or with one in another notation than others have, and what is wrong.
+    """Yield place and problem of criteria without a weight, or with a weight in another notation than the others.
 
     In this package's own shape, a missing weight is 10.
 
@@ -201,7 +201,7 @@ def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
 
 @lru_cache(maxsize=4096)
 def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
-    """Return those of the keys that are usual for a part, ignoring case, in the order of preference.
+    """Return the keys that are usual for a part, ignoring case, in order of preference.
 
     Example:
         >>> find_usual_keys(("Points", "Text"), ("weight", "points")), find_usual_keys(("Weight (%)",), ("weight",))

@@ -1,4 +1,4 @@
-"""A list of criteria, and how it is read, written and scored."""
+"""A list of criteria, with reading, writing and scoring."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from autorubric.rows.kind import find_ending
 
 
 class Grader(Protocol):
-    """Whatever can grade: its coroutine `grade` takes a submission and criteria."""
+    """An object that can grade: its coroutine `grade` takes a submission and criteria."""
 
     @property
     def grade(self) -> Callable[..., Awaitable[Any]]:
@@ -41,7 +41,7 @@ def can_take_guidelines(function: Any) -> bool:
 
 
 def check_grader(grader: object) -> None:
-    """Refuse an object that has no `grade`."""
+    """Raise an error for an object without `grade`."""
     if not hasattr(grader, "grade"):
         raise InputError(f"grader is {grader!r:.100}; expected a CriterionGrader or another object that grades")
 
@@ -49,8 +49,8 @@ def check_grader(grader: object) -> None:
 class Rubric(Displayed):
     """The criteria that a submission is graded by.
 
-    Two rubrics are equal when their criteria, guidelines and metadata are. Treat a rubric as
-    immutable: nothing checks the list again.
+    Two rubrics are equal if their criteria, guidelines and metadata are. Treat a rubric as immutable, because the
+    list is not validated again.
 
     Attributes:
         rubric: the criteria, at least one.
@@ -296,10 +296,10 @@ class Rubric(Displayed):
 
         Args:
             to_grade: the submission.
-            grader: whatever has `async grade(to_grade, rubric, query, reference_submission, *, guidelines)`;
-                a grader that knows no guidelines is called without them, with a warning.
-            query: what the submission answers.
-            reference_submission: an exemplar.
+            grader: an object with `async grade(to_grade, rubric, query, reference_submission, *, guidelines)`; a
+                grader that does not accept guidelines is called without them, with a warning.
+            query: the query that the submission answers.
+            reference_submission: an exemplary submission.
 
         Example:
             >>> import asyncio
@@ -351,8 +351,8 @@ class Rubric(Displayed):
         Args:
             verdicts: MET, UNMET or CANNOT_ASSESS for a binary criterion, the option's label for another.
             normalize: True for a score in [0, 1], False for the bare sum of value · weight.
-            cannot_assess_strategy: what an abstention does.
-            partial_credit: what PARTIAL gives, in [0, 1].
+            cannot_assess_strategy: how an abstention counts.
+            partial_credit: the share of the weight that PARTIAL gives, in [0, 1].
 
         Raises:
             ValueError: there are too few or too many verdicts, one does not fit its criterion, or the credit is
@@ -388,7 +388,7 @@ def _build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 
 def _find_repeated(criteria: list[Criterion]) -> list[str]:
-    """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
+    """Return names and ids shared by two criteria, which agreement and few-shot examples could not distinguish."""
     problems = []
     firsts: dict[tuple[str | None, ...], int] = {}
     for index, entry in enumerate(criteria):

@@ -1,4 +1,4 @@
-"""The one rule by which verdicts become a score.
+"""The rule by which verdicts become a score; all scores use it.
 
 A verdict is a cell: the weight of its criterion and its value in [0, 1] (MET is 1, UNMET is 0, an option its
 value), or None if the judge abstained. With the sum of value · weight over the scored cells:
@@ -24,7 +24,7 @@ from autorubric.errors import InputError
 
 
 class Cell(NamedTuple):
-    """What one verdict adds to a score.
+    """The contribution of one verdict to a score.
 
     Attributes:
         weight: of the criterion.
@@ -102,7 +102,7 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
 
     Args:
         cells: one for each criterion.
-        config: what an abstention does.
+        config: how an abstention counts.
         normalize: False for the bare sum of value · weight.
 
     Example:

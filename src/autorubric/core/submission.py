@@ -25,11 +25,11 @@ class ThinkingOutputDict(TypedDict, total=False):
 
 
 ToGradeInput: TypeAlias = str | ThinkingOutputDict
-"""What graders accept as a submission."""
+"""The types of submissions that graders accept."""
 
 
 def word_count(text: str) -> int:
-    """Return how many words, separated by white space; in Chinese, Japanese and Thai, each character is one.
+    """Count words separated by white space; in Chinese, Japanese and Thai, each character counts as a word.
 
     Example:
         >>> word_count("It began in  Britain."), word_count("始于英国。")

@@ -13,11 +13,11 @@ class TokenUsage:
     """Tokens of one or more replies; usages can be added and summed.
 
     Attributes:
-        prompt_tokens: what was sent.
-        completion_tokens: what was answered, thinking included.
-        total_tokens: both together.
-        cache_creation_input_tokens: of the prompt, those the endpoint put into its cache.
-        cache_read_input_tokens: of the prompt, those the endpoint found in its cache.
+        prompt_tokens: tokens sent.
+        completion_tokens: tokens received, thinking included.
+        total_tokens: the sum of both.
+        cache_creation_input_tokens: prompt tokens that the endpoint put into its cache.
+        cache_read_input_tokens: prompt tokens that the endpoint read from its cache.
 
     Example:
         >>> sum([TokenUsage(90, 10, 100), TokenUsage(40, 5, 45)]).total_tokens

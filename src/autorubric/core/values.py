@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def value_class(*, frozen: bool, slots: bool) -> Any:
-        """Return a dataclass that mypy treats as frozen, for values created in each model call; hashed by its fields.
+        """Decorate a dataclass that mypy treats as frozen, for values created in each model call; hashed by fields.
 
         At run time no assignment is refused: `dataclass(frozen=True)` sets each field by a call of
         `object.__setattr__`, which took a tenth of what grading costs beyond its HTTP requests.

@@ -15,7 +15,7 @@ UNSPACED = (
 MARKS = "\u00ad\u200c\u200d" + "".join(
     char for char in map(chr, range(0x300, 0x1E00)) if unicodedata.category(char).startswith("M")
 )
-r"""What belongs to a word although `\w` does not match it: vowel signs, accents, joiners and soft hyphens."""
+r"""Parts of words that `\w` does not match: vowel signs, accents, joiners and soft hyphens."""
 
 _USES = ("match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groups", "groupindex")
 
@@ -33,7 +33,7 @@ class _LatePattern:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # introspection, such as that of doctest, must not compile it
-        # From the second use on, the methods are found without this one.
+        # From the second use on, this method is bypassed.
         if name == "search":
             self.search = _build_search(self._ascii, self.pattern, self.flags)
             return self.search
@@ -162,7 +162,7 @@ _NEGATION = re.compile(
 
 
 def count_negations(text: str) -> int:
-    """Return how many words of a text negate: an even number of them may cancel out.
+    """Count the negating words of a text; an even number of them may cancel out.
 
     Example:
         >>> [count_negations(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
@@ -188,7 +188,7 @@ NUMBER_WORDS = {
     "double": "2",
     "thrice": "3",
 }
-"""Digits for each word, and each Chinese character that is a number by itself."""
+"""The digits for each number word, and for each Chinese character that is a number by itself."""
 
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 _WORD = re.compile(rf"(?<![^\W_])(?:{'|'.join(ENGLISH)})(?![^\W_])", re.IGNORECASE)

@@ -111,7 +111,7 @@ class RubricDataset(Displayed):
 
     @property
     def num_criteria(self) -> int:
-        """How many criteria the dataset's rubric has.
+        """The number of criteria in the dataset's rubric.
 
         Raises:
             ValueError: the dataset has no rubric.
@@ -196,7 +196,7 @@ class RubricDataset(Displayed):
         Args:
             verdicts: one per criterion, in order; criteria beyond the end of the list are not scored.
             normalize: True to divide by the positive weights and clamp to [0, 1], False for the bare sum.
-            rubric: in place of the dataset's.
+            rubric: replaces the dataset's rubric.
 
         Raises:
             ValueError: a verdict does not belong to its criterion, there are too many, or there is no rubric.

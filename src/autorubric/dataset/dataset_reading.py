@@ -18,7 +18,7 @@ REF = "#/rubrics/"
 def find_misfits(
     items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield what keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
+    """Yield the problems that prevent items from being graded, as pairs of the item's index and a sentence.
 
     Also normalizes ground truth that fits (to `CriterionVerdict` for binary criteria).
 
@@ -54,7 +54,7 @@ def find_misfits(
 
 
 def place_problem(problem: str) -> str:
-    """Return a problem of an item as the continuation of "Item 3".
+    """Return a problem of an item as a continuation of "Item 3".
 
     Example:
         >>> "Item 3" + place_problem("ground_truth[0]: invalid verdict 'M'"), "Item 3" + place_problem("no such ref")
@@ -87,7 +87,7 @@ class DatasetParts(NamedTuple):
 
 
 def read_record(data: Any) -> DatasetParts:
-    """Return the parts of a dataset from one mapping; its items are removed from it.
+    """Read the parts of a dataset from one mapping, and remove its items to save memory.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -163,7 +163,7 @@ def read_parts(
         if item is not None:
             indexed.append((index, item))
         problems += (f"{place(row)}Item {index}{problem}" for problem in found)
-    # If the head is wrong, every item would seem wrong too.
+    # If the head is invalid, every item would seem invalid too.
     if sound_head:
         found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
         problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)

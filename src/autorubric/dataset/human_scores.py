@@ -57,8 +57,8 @@ def join_human_scores(
         dataset: the items.
         key: the column of the scores, and their key in the metadata.
         paths: the tables, with a column for the ids of the items, or with their submissions.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed.
 
     Raises:
         InputError: a table lacks the column, an id is unknown, or a value is not a number.

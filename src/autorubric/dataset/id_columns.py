@@ -1,4 +1,4 @@
-"""Ids that several rows have, and columns that may have the ids of items that have none."""
+"""Ids shared by several rows, and columns that may contain the ids of items without one."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from autorubric.rows.columns import COLUMN_OPTION, RowReader, fold_column
 from autorubric.rows.record import Record, is_blank, is_sentence
 
 _LEAST_ROWS = 10
-"""Fewer values may differ by chance."""
+"""Minimum number of rows; fewer values may differ by chance."""
 
 _OF_QUERIES = frozenset(("query_id", "prompt_id", "question_id"))
 

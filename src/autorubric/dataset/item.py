@@ -149,7 +149,7 @@ def read_item_records(
     Args:
         records: the rows.
         reader: finds the column of each role.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
         is_table: whether every row has all columns, and missing values are blank or null.
 
     Raises:
@@ -284,7 +284,7 @@ def _fill_submission(reader: RowReader, record: Record) -> Record:
 
 
 def _has_own_names(record: Record) -> bool:
-    """Return whether a row has the keys of our own datasets, so that nothing has to be moved."""
+    """Return whether a row has the keys of this package's datasets, so that nothing has to be moved."""
     is_text = isinstance(record.fields.get("prompt", ""), str)
     return is_text and all(column == _KEYS.get(role, role) for role, column in record.columns.items())
 
@@ -319,7 +319,7 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
 
 
 def _keep_messages(record: Record, metadata: Any) -> Any:
-    """Return the metadata of an item, with the messages that its prompt shows as one text; trainers need them."""
+    """Return an item's metadata, with the messages that its prompt shows as one text, because trainers need them."""
     if not isinstance(record.query, list) or not isinstance(metadata, dict):
         return metadata
     return {**metadata, record.columns["query"]: to_plain(record.read_value("query"))}
@@ -337,7 +337,7 @@ def _read_truth(record: Record, labels: Any) -> Any:
 
 
 def _find_non_texts(record: Record) -> Iterator[str]:
-    """A sentence for each value that should be a text and is not, with the path to the likely text inside it."""
+    """Yield a sentence for each value that is not a string but should be, with the path to the likely text in it."""
     for role in ("submission", "reference", "query"):
         column, value = record.columns.get(role, ""), record.read_value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
@@ -349,7 +349,7 @@ def _find_non_texts(record: Record) -> Iterator[str]:
 
 
 def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
-    """Notes on what judges do not see: other columns with texts, and the query if none is found or given.
+    """Return notes on what judges do not see: other text columns, and the query if none is found or given.
 
     Example:
         >>> collect_query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])

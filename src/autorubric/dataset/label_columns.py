@@ -24,7 +24,7 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     Args:
         placed: the items of a file, each with its place; their metadata has the columns.
         rubric: the rubric of all items.
-        notes: takes a sentence that names the columns.
+        notes: collects a sentence that names the columns.
 
     Raises:
         InputError: some values are labels and others are not; each is named with its place.
@@ -89,7 +89,7 @@ def _read_word(cell: Any) -> str:
 
 
 def _are_labels(meant: Mapping[Any, str | None]) -> bool:
-    """Return whether words of columns are labels: all of them are, or one is and cannot be a score."""
+    """Return whether the words of columns are labels: all are, or one is and cannot be a score."""
     return (bool(meant) and None not in meant.values()) or any(
         label is not None and (label == word or parse_number(word) is None) for (_, word), label in meant.items()
     )

@@ -71,11 +71,11 @@ class LabelRows:
 
     Attributes:
         path: the file, for messages.
-        dataset: what was graded.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on rows without a label.
-        problems: takes a sentence for each label that cannot be read.
-        hints: takes a sentence for each column with nearly the name of a criterion.
+        dataset: the graded dataset.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on rows without a label.
+        problems: collects a sentence for each label that cannot be read.
+        hints: collects a sentence for each column with nearly the name of a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -225,7 +225,7 @@ class ItemFinder:
     """Finds the item and the criterion of a label.
 
     Attributes:
-        notes: takes a sentence if items are found only by their submission, and on words read as verdicts.
+        notes: collects a sentence if items are found only by their submission, and on words read as verdicts.
     """
 
     def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:

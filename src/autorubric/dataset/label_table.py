@@ -30,9 +30,9 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` takes that of `choose_majority`; None requires that all agree.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on items without labels.
+        annotator: the annotator whose labels count; `majority` takes that of `choose_majority`; None requires that all agree.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on items without labels.
     """
 
     paths: Sequence[Path]

@@ -42,7 +42,7 @@ def load(
     Args:
         path: the file.
         columns: the columns of rows by role, such as `{"submission": "final answer"}`.
-        notes: takes a sentence for each column that was guessed.
+        notes: collects a sentence for each column that was guessed.
         option: the option that chooses among several columns, for messages; `{role}` is filled in.
 
     Raises:
@@ -84,7 +84,7 @@ def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[
         [1, 2]
     """
     if kind == "json":
-        # If the JSON is valid and its items come last, each item is built as soon as it is read.
+        # If the JSON is valid and the items come last, each item is built as soon as it is read.
         try:
             members = parse_head_and_members(text, "items")
             if (head := next(members)).keys() >= {"prompt", "rubric"}:
@@ -283,7 +283,7 @@ def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
 def _read_rows(
     rows: Iterator[Record], head: dict[str, Any], problems: list[str], reader: RowReader, *, is_document: bool = False
 ) -> DatasetParts:
-    # A row's place is formatted from its number: the text of each would take much memory.
+    # A row's place is formatted from its number, because storing the text for every row would take much memory.
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
     return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")

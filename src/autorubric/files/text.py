@@ -297,7 +297,7 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
     Args:
         file: the file, read from its current position.
         name: its name in messages.
-        problems: takes a sentence for each bad row.
+        problems: collects a sentence for each bad row.
 
     Example:
         >>> import io

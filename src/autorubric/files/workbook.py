@@ -29,7 +29,7 @@ def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tu
     Args:
         file: the open file.
         name: its name in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         MissingPackageError: openpyxl is not installed.

@@ -25,7 +25,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
     Args:
         path: the file.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         MissingFileError: the file does not exist.

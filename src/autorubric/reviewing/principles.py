@@ -1,4 +1,4 @@
-"""The principles that a rubric is reviewed against, and the meta-rubric that is made of them."""
+"""The principles against which a rubric is reviewed, and the meta-rubric built from them."""
 
 import json
 from collections.abc import Iterable
@@ -21,15 +21,15 @@ class Principle:
 
     Attributes:
         id: its name in findings.
-        of: whether its fault belongs to a `criterion` or to the `rubric` as a whole.
-        severity: that of most findings; a finding has its own.
-        fault: what a reviewer looks for.
-        after: the published work that has the idea.
+        of: whether the fault belongs to a `criterion` or to the `rubric` as a whole.
+        severity: the usual severity; each finding has its own.
+        fault: the fault that a reviewer looks for.
+        after: the published work with the idea.
         in_context: whether it needs the query.
         quote: whether a finding quotes the rubric; False if the fault is that something is missing.
-        name: of the meta-criterion.
-        weight: of the meta-criterion; negative where it describes the fault.
-        requirement: of the meta-criterion.
+        name: the name of the meta-criterion.
+        weight: the weight of the meta-criterion; negative if it describes the fault.
+        requirement: the text of the meta-criterion.
     """
 
     id: str

@@ -29,8 +29,8 @@ class ReviewFinding:
     """A fault that the reviewer found.
 
     Attributes:
-        number: of the criterion, from 1; 0 for the rubric as a whole.
-        criterion: its name; empty for the rubric as a whole.
+        number: the number of the criterion, from 1; 0 for the rubric as a whole.
+        criterion: the criterion's name; empty for the rubric as a whole.
         principle: the id of the principle.
         severity: error, warning or note.
         reason: what goes wrong.
@@ -57,7 +57,7 @@ class ReviewPart:
 
     Attributes:
         rubric: the rubric.
-        number: of the criterion, from 1; 0 for the rubric as a whole.
+        number: the number of the criterion, from 1; 0 for the rubric as a whole.
         query: the task; empty if it is not known.
     """
 
@@ -118,7 +118,7 @@ def build_request(part: ReviewPart, draw: int = 0) -> Request:
 
 
 def read_findings(part: ReviewPart, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
-    """The findings in a reply; unreadable where one names no principle or quotes what the rubric does not contain.
+    """Read the findings in a reply; unreadable if one names no principle or quotes words that are not in the rubric.
 
     Example:
         >>> part = ReviewPart(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
@@ -194,7 +194,7 @@ def _read_finding(part: ReviewPart, entry: Any) -> ReviewFinding | str:
 
 def _read_number(part: ReviewPart, given: Any) -> int | None:
     if part.number:
-        # Each request is about one criterion, so a missing number has one meaning.
+        # Each request is about one criterion, so a missing number is unambiguous.
         return part.number if given in (None, "", part.number, str(part.number)) else None
     try:
         number = int(given or 0)
@@ -204,7 +204,7 @@ def _read_number(part: ReviewPart, given: Any) -> int | None:
 
 
 def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
-    """Return the quoted words as a criterion has them; case, spaces and the marks around them may differ."""
+    """Return the quoted words as they are in a criterion; case, spaces and surrounding marks may differ."""
     bare = quote.strip("\"'“”‘’「」 .…")
     if not bare:
         return None

@@ -164,7 +164,7 @@ class RowReader:
         roles: the roles to find.
         option: the option that resolves an ambiguity; `{role}` is filled in.
         given: columns that the user named, or paths into them, by role.
-        notes: takes a sentence for each column that was guessed.
+        notes: collects a sentence for each column that was guessed.
     """
 
     where: str

@@ -29,7 +29,7 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
     Args:
         file: the open file, in UTF-8.
         name: its name in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         InputError: the header is wrong, or quotes make the ends of rows ambiguous.
@@ -50,7 +50,7 @@ def read_cells(
     Args:
         rows: the cells of each row that is not blank, with its number.
         name: the name of the file in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         InputError: the header is missing, or wrong.

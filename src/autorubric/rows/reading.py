@@ -64,7 +64,7 @@ class RowFile:
         """Yield the rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
 
         Args:
-            problems: takes a sentence for each row that cannot be read and is skipped.
+            problems: collects a sentence for each row that cannot be read and is skipped.
 
         Raises:
             InputError: the file as a whole cannot be read.

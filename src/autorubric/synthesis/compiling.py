@@ -19,7 +19,7 @@ class RecognizedCheck(NamedTuple):
     Attributes:
         name: the name of the check.
         parameters: the parameters of the check.
-        kind: of the wording: length, format, keyword, language or number.
+        kind: the kind of wording: length, format, keyword, language or number.
     """
 
     name: str
@@ -77,7 +77,7 @@ class CheckProposal:
     Attributes:
         criterion: id of the criterion.
         check: name and parameters, in the form that a criterion has.
-        kind: of the wording: length, format, keyword, language or number.
+        kind: the kind of wording: length, format, keyword, language or number.
         comparisons: one for each response of the pool.
         accepted: whether the check replaces the judges for the criterion.
         decision: the reason.
