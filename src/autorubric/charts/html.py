@@ -49,8 +49,8 @@ def render_text(text: str, marks: Iterable[Span] = ()) -> str:
     r"""Return a text as HTML: escaped, hidden characters as labelled elements, and ranges of it marked.
 
     Args:
-        text: as it is.
-        marks: ranges, in any order; overlapping ones are joined.
+        text: the unescaped text.
+        marks: ranges, in any order; overlapping ranges are joined.
 
     Example:
         >>> render_text("a < b", [Span(0, 1)])
@@ -99,7 +99,7 @@ def _render_hidden(character: str) -> str:
 
 
 def cut_part(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Return a part of a long text, and where all parts start and end.
+    """Return a part of a long text, and the start and end of all parts.
 
     Example:
         >>> cut_part("abcdefg", 3, 3)
@@ -148,7 +148,7 @@ def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
 
 
 def escape_printed(value: Any) -> Any:
-    """Return what a template prints for a value: in a text, hidden characters are spelled out."""
+    """Return what a template prints for a value: in texts, hidden characters are spelled out."""
     return escape_hidden(value) if type(value) is str else value
 
 
@@ -165,7 +165,7 @@ def build_templates(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
+    # Jinja's own `truncate` drops the whole last word, which is everything in a language without spaces.
     made.filters |= {"text": render_marked, "figure": format_float, "p_value": format_p_value, "truncate": clip}
     return made
 

@@ -1,6 +1,6 @@
 """Bar, interval and line charts as SVG documents.
 
-There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
+There is room for text of twice the size, because a page that is 320 pixels wide shows charts at half their size.
 """
 
 import re
@@ -68,7 +68,7 @@ def draw_document(title: str, parts: Iterable[str], size: tuple[int, int] = (WID
 
 
 def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middle", turn: int = 0) -> str:
-    """Words at a place.
+    """Return a text element at a position.
 
     Example:
         >>> draw_text(8, 9, "a < b")
@@ -111,7 +111,7 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
 
 
 def choose_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers that an axis from `low` to `high` is marked with, at most about `most`.
+    """Choose round numbers as marks for an axis from `low` to `high`, at most about `most`.
 
     Example:
         >>> choose_ticks(0.0, 1.0), choose_ticks(3.0, 47.0)
@@ -146,10 +146,10 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     """Return a bar chart as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         bars: label and height of each bar, from left to right; heights are not negative.
-        x_title: what the labels are.
-        y_title: what the heights are.
+        x_title: the title of the horizontal axis.
+        y_title: the title of the vertical axis.
         top: the end of the vertical axis; by default the highest bar.
 
     Example:
@@ -189,7 +189,7 @@ def _choose_marks(bars: Sequence[tuple[str, float]], highest: float) -> list[flo
     return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
 
 
-# A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
+# A name is above its interval, so that both fit on a narrow page, where the text is twice as large.
 _SIDE, _ROW, _LONGEST = 24, 46, 24.5  # the last one in em
 
 
@@ -211,7 +211,7 @@ def _fit_name(name: str) -> str:
 
 
 class Ranged(NamedTuple):
-    """A named figure; `low` and `high` are None if it has no interval, `baseline` if there is nothing to beat."""
+    """A named value; `low` and `high` are None if it has no interval, `baseline` if it has no baseline."""
 
     name: str
     value: float
@@ -230,10 +230,10 @@ def plot_intervals(
     """Figures with their intervals, one under the other, as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         rows: from top to bottom.
         x_title: what the figures are.
-        ends: of the axis; what lies outside is drawn at its end.
+        ends: the ends of the axis; values outside are drawn at its ends.
         limits: values that dashed lines mark.
 
     Example:
@@ -324,7 +324,7 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
     """Return a line chart as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         series: one or more; there are three colours, which repeat.
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 

@@ -61,7 +61,7 @@ def to_json_value(value: Any, *, nulls: bool = True) -> Any:
 
 
 def drop_nulls(value: Any) -> Any:
-    """A value of a table as JSON values, without nulls in mappings: in tables, every row has the keys of all rows.
+    """Convert a table's value to JSON values without nulls in mappings: in tables, every row has all keys.
 
     Example:
         >>> drop_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
@@ -124,9 +124,10 @@ _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*
 
 
 def as_weight(value: object) -> float | None:
-    """A weight as files spell it: in percent or points, with a decimal comma, full-width digits or any minus sign.
+    """Parse a weight as spelled in files: in percent or points, with decimal comma, full-width digits or any minus.
 
-    Ambiguous weights are None: a comma before three digits may separate thousands, `1/3` may be one of three points.
+    Ambiguous weights give None: a comma before three digits may separate thousands, `1/3` may mean one of three
+    points.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")
@@ -140,7 +141,7 @@ def as_weight(value: object) -> float | None:
 
 
 def find_unclear_number(values: Iterable[object]) -> str | None:
-    """The first of the numbers of a column in which a point may separate thousands, if another has a decimal comma.
+    """Return the first number of a column whose point may separate thousands, if others have a decimal comma.
 
     Example:
         >>> find_unclear_number(["1,5", "1.000"]), find_unclear_number(["1.5", "1.000"])

@@ -28,7 +28,7 @@ def read_parquet(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
     """Return the rows of a Parquet file, or of an open file that can seek, with their numbers.
 
     Args:
-        source: where it is.
+        source: the path or the open file.
         path: its name in messages.
 
     Raises:
@@ -55,7 +55,7 @@ def read_parquet(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
 
 @contextmanager
 def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that adds a row to a Parquet file, which is written atomically when the block succeeds.
+    """Yield a function that adds a row to a Parquet file, written atomically when the `with` block succeeds.
 
     Raises:
         InputError: a row does not fit the schema, or the file cannot be written.
@@ -99,7 +99,7 @@ def build_final_schema() -> pa.Schema:
 
 
 def _compute_batch_size(metadata: pq.FileMetaData, path: str) -> int:
-    """Return how many rows to unpack at a time, from the metadata of the file.
+    """Return the number of rows to unpack at a time, from the metadata of the file.
 
     Dictionary-encoded text is stored once but expanded for every row that uses it, so a small file could fill memory.
 

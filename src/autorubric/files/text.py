@@ -17,7 +17,7 @@ from autorubric.files.strict_json import DEEPEST, describe_parse_error, find_jso
 LARGEST_FILE = 512 * 2**20
 """Maximum bytes of a file that is read as one document; larger data is read row by row, as JSON Lines."""
 
-# The UTF-32 marks start with the UTF-16 ones, so they come first.
+# UTF-32 marks come first, because they start with UTF-16 marks.
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -73,7 +73,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
 
 
 def check_file(path: str | Path, *, what: str = "File") -> int:
-    """The size of a plain file in bytes. Call it before opening: opening a pipe without a writer never returns.
+    """Return the size of a plain file in bytes. Call it before opening: opening a pipe may never return.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -105,7 +105,7 @@ def decode(data: bytes, where: str) -> str:
 
     Args:
         data: the bytes of a whole file.
-        where: what to call them in a message.
+        where: their name in messages.
 
     Raises:
         InputError: they are not UTF-8.
@@ -138,7 +138,7 @@ def refuse_unmarked(head: bytes, where: str) -> None:
 
     Args:
         head: its first four bytes.
-        where: what to call it in a message.
+        where: its name in messages.
 
     Raises:
         InputError: every other byte is NUL.
@@ -331,7 +331,7 @@ def iter_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
 
     Raises:
-        InputError: what is cut off is more than `LARGEST_FILE`: a small compressed file may hold a line without end.
+        InputError: more than `LARGEST_FILE` is cut off: a small compressed file may contain an endless line.
     """
     room = LARGEST_FILE
     while line := file.readline(LONGEST_ROW + 1):

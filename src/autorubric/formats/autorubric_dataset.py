@@ -1,4 +1,4 @@
-"""Our own datasets: items with submissions, in JSON, YAML or JSON Lines."""
+"""The datasets of this package: items with submissions, in JSON, YAML or JSON Lines."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -68,7 +68,7 @@ def _write(record: Record) -> Row:
 
 
 def _check_truth(record: Record) -> dict[str, Any]:
-    """Return the ground truth of a record if it is valid: other formats may use that name for something else."""
+    """Return the ground truth of a record if it is valid; other formats may use that name for other data."""
     truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
     if not isinstance(truth, list):
         return {"ground_truth": None}

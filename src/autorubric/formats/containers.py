@@ -46,7 +46,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
 @contextmanager
 def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], object]]:
-    """A function that writes rows to a file, which appears complete when the block succeeds.
+    """Yield a function that writes rows to a file, which appears complete when the `with` block succeeds.
 
     Raises:
         InputError: the format is not stored in files with this extension.
@@ -150,7 +150,7 @@ _STEM = "rurbichub_v1"  # spelt as published
 def name_release_file(domain: str) -> str:
     """Return the name of a domain's file in the folder, spelt as published.
 
-    A name that is too long is cut and gets a digest, which distinguishes names with the same start.
+    A name that is too long is truncated and gets a digest, to distinguish names with the same beginning.
 
     Example:
         >>> name_release_file("chat"), name_release_file("Instruction Following"), name_release_file("")
@@ -175,7 +175,7 @@ def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]
         records: taken one at a time.
 
     Raises:
-        InputError: there are more domains than files can be open, or a record does not fit.
+        InputError: there are more domains than files that can be open, or a record does not fit.
 
     Example:
         >>> import tempfile

@@ -116,7 +116,7 @@ def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
 
 
 def find_source(record: Record) -> str:
-    """Return the value of `data_source`: the record's, or else its domain.
+    """Return the value of `data_source`: the record's, else its domain.
 
     Example:
         >>> find_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
@@ -163,7 +163,7 @@ class Format:
         read_row: the record of a row, by the format's own keys.
         write_row: the row of a record; parts without a key of the format are left out.
         schema: the Arrow schema, if it is stored in Parquet.
-        carrier: path of keys to the mapping in a row that may carry those parts; () is the row itself, None means
+        carrier: path of keys to the mapping in a row that may carry the other parts; () is the row itself, None means
             that rows have only the format's keys.
         columns: converts a row for Parquet, if its columns represent less than JSON.
         parts: splits a record, if a row has a single criterion.
@@ -285,7 +285,7 @@ _FIELDS = ("id", "prompt", "reference", "answer", "domain", "guidelines")
 
 
 def find_losses(record: Record, back: Record) -> dict[str, Any]:
-    """The parts of a record that cannot be read back from its row, as JSON values; None for parts that the row adds.
+    """Return the parts of a record that its row loses, as JSON values; None for parts that the row adds.
 
     Example:
         >>> one = Criterion(weight=5, requirement="Names the dose.", tags=["axis:accuracy"])

@@ -161,7 +161,7 @@ def _read_open_instruct(row: Row) -> Record:
     """Return the record of a row; the default weight is 1."""
     prompt = read_prompt(row.get("messages"), "messages")
     truth = row.get("ground_truth")
-    # Some of its datasets wrap every ground truth in a list of one.
+    # Some of its datasets wrap every ground truth in a list with one element.
     truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
     if not isinstance(truth, dict):
         raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")

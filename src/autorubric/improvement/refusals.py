@@ -16,7 +16,7 @@ from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
-"""A run of this many words (twice as many Chinese, Japanese or Thai characters) of a submission is a quotation."""
+"""This many consecutive words of a submission (twice as many Chinese, Japanese or Thai characters) are a quote."""
 LONGEST = 1500
 """Maximum characters of a requirement."""
 

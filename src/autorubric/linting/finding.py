@@ -16,7 +16,7 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a rubric is.
+    """The location of a rubric.
 
     Attributes:
         file: the file, as it was named; empty for a rubric in memory.
@@ -53,7 +53,7 @@ class RawCriterion:
 
     @cached_property
     def wording(self) -> Phrasing:
-        """Its words, tokenized once for all rules."""
+        """The wording, tokenized once for all rules."""
         return Phrasing(self.text)
 
     @property

@@ -1,4 +1,4 @@
-"""Every rule, and the choice among them."""
+"""All rules, and the selection of rules to run."""
 
 from collections.abc import Iterable, Sequence
 

@@ -23,9 +23,9 @@ def to_sarif(
     """Yield the pieces of a SARIF log: the rules that ran, then one result per finding, none kept in memory.
 
     Args:
-        findings: what was found.
-        rules: those that ran.
-        version: of this package.
+        findings: the findings.
+        rules: the rules that ran.
+        version: the version of this package.
         docs: the guide to the rules.
         failures: what could not be read; None if that is known only after the findings.
     """

@@ -50,7 +50,7 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
 
     Prompts that differ only in `varying` texts have the same code, and so a common prefix for the endpoint's cache.
     """
-    # With the lengths, different lists of texts stay different when joined.
+    # With the lengths, different lists of texts stay different after joining.
     whole = "".join([f"{len(text)}:{text}" for text in shared])
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
     spelled = extract_hex_digits("\n".join((*shared, *varying)))

@@ -1,4 +1,4 @@
-"""The sets of prompts: the package's, some of them replaced by a user's own from a folder."""
+"""The sets of prompts: the package's, some of them replaced by custom prompts in a folder."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -63,7 +63,7 @@ def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P
 
 
 def _list_files(directory: Path) -> list[Path]:
-    """Return everything but folders; reading a pipe or a broken link later reports its problem."""
+    """List everything except folders; pipes and broken links are reported when they are read."""
     try:
         if directory.is_dir():
             return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -75,12 +75,12 @@ def _list_files(directory: Path) -> list[Path]:
 def check_template(
     template: Template, required: Iterable[str], samples: Iterable[str], fill: Callable[[], Any]
 ) -> Template:
-    """`template`, if it uses the values it must use and no unknown ones, and can be filled in with sample values.
+    """Return `template` if it uses all required values and no unknown ones, and can be filled in with samples.
 
     Args:
-        template: a user's.
-        required: the values it must use.
-        samples: the names of all values that it is given.
+        template: a custom template.
+        required: the values that it must use.
+        samples: the names of all available values.
         fill: fills it in with samples, so that errors show before anything is spent.
 
     Raises:
@@ -121,7 +121,7 @@ PROMPT_VALUES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "augment": (("rubrics", "responses"), ("query", "verdicts", "chinese")),
     "reask": (("problem",), ()),
 }
-"""For each prompt, the values that its text must use, and the others that it is given."""
+"""For each prompt, the values that its text must use, and the other available values."""
 
 _SAMPLE_ITEMS = [{"title": "Dose", "description": "Names the dose.", "weight": 7}]
 _SAMPLES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Which column of a row contains what: the table of names and the reader that all commands share."""
+"""The roles of columns: the table of names, and the reader that all commands share."""
 
 import itertools
 import re
@@ -20,10 +20,10 @@ _DOUBTS = {
     r"|不?(满足|符合|合格)|[是否对错]",
     "query": r"[\w-]*[-_\d][\w-]*",
 }
-"""What a `fallback` column may contain instead of its role: a label, or the name of a task."""
+"""What a `fallback` column may contain instead of its role's value: a label, or the name of a task."""
 _NEVER_JSON = frozenset(("query", "reference"))
 _PASSAGES = frozenset(("text", "summary", "full_text"))
-"""Names of a submission that a text next to one may have too."""
+"""Names of submission columns that a text next to a submission may have too."""
 
 
 class Role(NamedTuple):
@@ -31,10 +31,10 @@ class Role(NamedTuple):
 
     Attributes:
         names: the usual names, folded.
-        own: the name that wins if a row has several; empty if none does.
+        own: the name that takes precedence if a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only if no column with another name has a value; `names` may have them too.
-        is_ranked: whether the first of several names, in this order, wins.
+        is_ranked: whether the first of several names, in this order, takes precedence.
     """
 
     names: tuple[str, ...]
@@ -118,11 +118,11 @@ _LISTS = (
 )
 _NESTED_ROLES = [ROLES[role].names for role in ("rubric", "submissions", "labels")]
 NESTED = frozenset(_LISTS.split()).union(*_NESTED_ROLES, ROLES["rubric"].fallback)
-"""Columns of lists and mappings, which are JSON in a CSV file."""
+"""Names of columns with lists and mappings, which are JSON in a CSV file."""
 
 
 def fold_name(name: str) -> str:
-    """Return a column's name as it is compared: `Question Text` is `question_text`.
+    """Return a column's name in the form used for comparison: `Question Text` becomes `question_text`.
 
     Example:
         >>> fold_name(" Question Text")
@@ -152,7 +152,7 @@ def resolve_roles(given: Mapping[str, str]) -> dict[str, str]:
 
 
 COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
-"""How users of commands and functions name the column of a role."""
+"""The option with which users of commands and functions name the column of a role."""
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class RowReader:
     option: str = COLUMN_OPTION
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # By the columns of a row: the column of each role that has one, and the columns of each role that has several.
+    # Cached by the columns of a row: the column of each role with one, and the columns of each role with several.
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
     _passages: dict[str, bool] = field(default_factory=dict)  # whether they are the submission
 
@@ -244,7 +244,7 @@ class RowReader:
         return Record(record.where, record.number, fields, found)
 
     def _check_passages(self, names: Iterable[str], fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
-        """Refuse a text that is next to the submission in one row, and is read as one where that is blank."""
+        """Refuse a text that stands next to a submission in one row and is read as one in another."""
         for name in names:
             if fold_column(name) not in _PASSAGES or "submission" in self.given or fields[name] in ("", None):
                 continue
@@ -266,7 +266,7 @@ class RowReader:
                 self._add_note(note + self.option.format(role=role).replace("NAME", path))
 
     def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
-        """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
+        """Describe what would be misread (a label, a task's name, weights of a rubric); empty if nothing would."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
             if fold_column(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
@@ -313,7 +313,7 @@ class RowReader:
 
 
 def _is_same_rubric(value: Any, other: Any) -> bool:
-    """Whether two rubrics agree in all keys that their entries share; RubricHub's `reward_model` also has checks."""
+    """Return whether two rubrics agree in all common keys; RubricHub's `reward_model` also has checks."""
     one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
@@ -372,7 +372,7 @@ def is_for_models(column: str, *, reference: bool = True) -> bool:
 
 
 def join_names(columns: Iterable[str], most: int = 12) -> str:
-    """Return the names of columns for a message, the first ones if there are many; with inner paths if given a row.
+    """Join the names of columns for a message, the first ones if there are many; with inner paths for a row.
 
     Example:
         >>> join_names(["a", "b", "c"], most=2)

@@ -21,7 +21,7 @@ _MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
 def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""Return the rows of a table with a header, with the numbers of their first lines.
+    r"""Yield the rows of a table with a header, with the numbers of their first lines.
 
     The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; JSON is read
     in columns such as `messages` or `rubrics`, and as conversations in a column of queries.
@@ -109,7 +109,7 @@ class _Lines:
         self.number = 0
         self._first: str | None = None
         first = next(filter(str.strip, self), None)
-        # Excel writes and reads a first line that names the delimiter.
+        # Excel writes and reads a first line with the delimiter.
         named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
         if named:
             first = next(filter(str.strip, self), None)
@@ -152,7 +152,7 @@ def _describe_csv_error(error: csv.Error, span: int) -> str:
 def _read_header(cells: list[str], where: str) -> list[str]:
     if len(cells) > _MOST_COLUMNS:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
-    # As in pandas, which writes its index without a name; with accents in one code point, as people type them.
+    # As in pandas, which writes its index without a name; accents are composed, as users type them.
     names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
     if repeated := [repr(name) for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{where}: the header has {', '.join(repeated)} more than once; rename a column")

@@ -1,4 +1,4 @@
-"""Detects the kind of a file by its first bytes, and by its extension if these are ambiguous."""
+"""Detection of the kind of a file by its first bytes, and by its extension if these are ambiguous."""
 
 import csv
 import json
@@ -251,7 +251,7 @@ def _find_split_parent(path: Path) -> tuple[Path, str] | None:
     if folder is None or folder == Path() or _is_file(path):
         return None
     split = path.relative_to(folder).as_posix()
-    # A mistyped path must not cause a search through a home directory.
+    # A mistyped path must not cause a search through the home directory.
     is_searched = not find_address(folder) and not any((folder / name).is_file() for name in (_SPLITS, _STATE))
     if is_searched and not _has_split(folder, path.relative_to(folder).parts):
         return None

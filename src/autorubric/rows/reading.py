@@ -26,7 +26,7 @@ DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml", "list")
 """Kinds that contain one value, which is read whole."""
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
-"""Keys under which other tools export the list of rows; under other keys, the rows must have a query."""
+"""Keys under which other tools export the list of rows; under any other key, the rows must have a query."""
 _OF_ROWS = {
     *(*HOLDERS, "sections", "guidelines", "requirement", "criterion", "reference_submission"),
     *(*ROLES["query"].names, *ROLES["submission"].names),
@@ -41,7 +41,7 @@ class RowFile:
     Attributes:
         path: a file, a dataset folder, a pipe, or `-` for standard input.
         name: its name in messages.
-        kind: its kind; of a folder, that of its first file.
+        kind: the kind of file; for a folder, that of its first file.
         files: the shards of a folder, else only the path.
     """
 
@@ -109,7 +109,7 @@ class RowFile:
         """Return the text of a document.
 
         Raises:
-            InputError: it is not UTF-8, or larger than what is read at once.
+            InputError: it is not UTF-8, or is too large to be read at once.
         """
         size = 0 if is_stream(self.path) or find_address(self.path) else check_file(self.path)
         with open_text(self.path) as file:

@@ -1,4 +1,4 @@
-"""One row of a file, and what its columns contain."""
+"""One row of a file, and the contents of its columns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Record(NamedTuple):
     def query(self) -> Prompt | None:
         """The query: an unchanged text, or the messages of a conversation.
 
-        JSON text is not parsed: existing runs have it in their requests, and would send them again.
+        JSON text is not parsed, because existing runs have it in their requests and would send them again.
 
         Raises:
             InputError: the value is neither text nor messages.
@@ -333,7 +333,7 @@ def read_question(value: Any, key: str) -> Prompt:
     """Return a prompt from a text, a list of messages, or such a list as JSON, as `dump_question` writes it.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is neither.
 
     Example:
         >>> read_question('[{"role": "system", "content": "Be brief."}]', "question")

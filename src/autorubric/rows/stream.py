@@ -1,4 +1,4 @@
-"""Opens inputs (files, objects, pipes) decompressed, in UTF-8, and as often as needed."""
+"""Opens inputs (files, objects, pipes) decompressed, in UTF-8, and repeatedly."""
 
 import codecs
 import io
@@ -58,7 +58,7 @@ def is_stream(path: str | Path) -> bool:
 
 @contextmanager
 def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReader]:
-    """The stored bytes of an input, seekable; pipes and objects are copied to a temporary file once.
+    """Yield the stored bytes of an input, seekable; pipes and objects are copied to a temporary file once.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -81,7 +81,7 @@ def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedR
 
 @contextmanager
 def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
-    r"""The bytes of a text file: decompressed, UTF-16 as UTF-8, without a byte order mark.
+    r"""Yield the bytes of a text file: decompressed, UTF-16 as UTF-8, without a byte order mark.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -233,7 +233,7 @@ def _copy_pipe(path: str | Path) -> IO[bytes]:
 
 
 def _open_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
-    """A pipe and its first bytes; opened without blocking, since opening a pipe without a writer never returns."""
+    """Open a pipe without blocking (otherwise, one without a writer never returns); also return its first bytes."""
     descriptor = opened_file(Path(path), os.O_RDONLY | WITHOUT_WAITING)
     patience = time.monotonic() + _WRITER_SECONDS
     first = b""

@@ -36,7 +36,7 @@ class Mean(NamedTuple):
 def estimate_mean(
     connection: sqlite3.Connection, value: str, rows: str, query: str = "query", *, bounded: bool = False
 ) -> dict[str, Any]:
-    """The mean of an SQL expression over `rows`, a FROM clause; `clusters` counts queries with several answers."""
+    """Estimate the mean of an SQL expression over `rows`, a FROM clause; `clusters` counts multi-answer queries."""
     sums = f"count({value}), total({value})"
     n, total, squares, clusters = connection.execute(  # count(DISTINCT) is slower
         f"SELECT {sums}, total({value} * {value}), (SELECT count(*) FROM (SELECT 1 {rows} GROUP BY {query})) {rows}"
@@ -49,7 +49,7 @@ def estimate_mean(
 def estimate_score(
     connection: sqlite3.Connection, rows: str, score: str = "score", query: str = "query"
 ) -> dict[str, Any]:
-    """Return the mean of scores; the index does not know the bounds of those that are not normalized."""
+    """Estimate the mean of scores; the index does not know the bounds of scores that are not normalized."""
     lowest, highest = connection.execute(f"SELECT min({score}), max({score}) {rows}").fetchone()
     bounded = lowest is not None and lowest >= 0.0 and highest <= 1.0
     return estimate_mean(connection, score, rows, query, bounded=bounded)
@@ -99,7 +99,7 @@ def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def read_histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
     """Return how many items have a score in each bin of [0, 1]; a score of 1 is in the last bin."""
-    # Rounded first: a sum of binary fractions may be just below the edge of its bin.
+    # Rounded first, because a sum of binary fractions may be just below the edge of its bin.
     cut = f"min(max(CAST(round(score * {bins}, 6) AS INTEGER), 0), {bins - 1})"
     query = f"SELECT {cut}, count(*) FROM items WHERE score IS NOT NULL GROUP BY 1"
     counts = dict(connection.execute(query).fetchall())
@@ -134,7 +134,7 @@ def summarize_criterion(row: sqlite3.Row) -> dict[str, Any]:
 
 
 class Judgments(NamedTuple):
-    """How many judgments were made, failed, and were not requested as the run or its budget ended."""
+    """The numbers of judgments that were made, failed, or were not requested because the run or its budget ended."""
 
     made: int
     failed: int
@@ -160,7 +160,7 @@ def count_judgments(connection: sqlite3.Connection, source: Source | None = None
 
 
 def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
-    """Return how many pairs of words are the same, and how many pairs there are without abstentions and failures.
+    """Return the number of equal pairs of words, and of all pairs, without abstentions and failures.
 
     Example:
         >>> count_same([("MET", "MET", 40), ("MET", "UNMET", 10), ("MET", "CANNOT_ASSESS", 5)])
@@ -211,10 +211,10 @@ def apply_single_labels(
     Only the number of labels is kept where these figures have none for the row, such as for pooled criteria.
 
     Args:
-        row: with a `name`, or that of a judge as `other`.
+        row: a row with a `name`, or with a judge's name as `other`.
         single: the figures.
-        part: those of the criteria, the judges or the judge.
-        names: what the row calls the number of labels, and the share that agrees.
+        part: the key of the figures: criteria, judges or judge.
+        names: the row's keys for the number of labels and for the share that agrees.
     """
     name = row.get("name", row.get("other"))
     found = single.get(part, [])
@@ -230,7 +230,7 @@ def apply_single_labels(
 
 
 def read_item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
-    """The labels that an item has instead of those of the dataset, as fields of the dataset; empty for none."""
+    """Return the labels that replace an item's labels in the dataset, as fields of the dataset; empty for none."""
     if "labels" not in read_notes(connection):
         return {}
     found = connection.execute("SELECT words FROM labels WHERE item = ?", (item,)).fetchone()
@@ -238,7 +238,7 @@ def read_item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, 
 
 
 def measure_against_labels(connection: sqlite3.Connection) -> Mean:
-    """The share of labelled verdicts that equal the label, with items as clusters, as in `autorubric agree`."""
+    """Measure the share of labelled verdicts equal to the label, with items as clusters, as in `autorubric agree`."""
     import numpy as np
 
     single = read_single_labels(connection)
@@ -282,7 +282,7 @@ def _have_own_rubrics(connection: sqlite3.Connection, dataset: DatasetLines) -> 
 
 
 def name_rater(rater: str) -> str:
-    """Return what a page calls a rater.
+    """Return the name of a rater on pages.
 
     Example:
         >>> name_rater(FINAL), name_rater(HUMAN), name_rater("judge-a")
@@ -328,7 +328,7 @@ def read_replies(source: Source, item: str) -> dict[str, Any]:
 
 
 def read_ledger(source: Source, read: Callable[[Path], list[T]], name: str = "") -> tuple[list[T], str]:
-    """What `read` finds in a run's ledger, or nothing and the reason; kept by `name` until the ledger changes."""
+    """Return what `read` finds in a run's ledger, or nothing and the reason; cached by `name` until it changes."""
     folder = source.ledger
     try:
         if folder is None:

@@ -1,4 +1,4 @@
-"""Answers, before they become HTML, JSON or CSV, and the parameters of a URL."""
+"""Answers before rendering as HTML, JSON or CSV, and the parameters of a URL."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ LONGEST_VALUE = 1000
 
 
 class PageRefusal(Exception):
-    """A request that is answered with a status and a sentence."""
+    """The refusal of a request, with a status and a sentence."""
 
     def __init__(self, status: int, problem: str, advice: str = "") -> None:
         self.status, self.problem, self.advice = status, problem, advice

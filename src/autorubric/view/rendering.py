@@ -49,9 +49,9 @@ def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
 
     Args:
         page: the answer.
-        surroundings: what its layout is given in addition: navigation, and the query.
+        surroundings: further values for the layout: navigation and the query.
     """
-    # Texts are escaped where charts are drawn.
+    # Texts in charts are escaped when the charts are drawn.
     charts = defaultdict(Markup, {name: Markup(chart) for name, chart in page.charts.items()})
     template = build_environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
     made = template.render(
@@ -60,13 +60,13 @@ def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
     return _TABLE.sub(_label_cells, made)
 
 
-# Templates write the cells of a table without attributes. No text looks like a tag: all of it is escaped.
+# Templates write table cells without attributes. All text is escaped, so none looks like a tag.
 _TABLE = re.compile(r'(<table class="cards.*?</thead>)(.*?</table>)', re.DOTALL)
 _HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
 
 
 def _label_cells(table: re.Match[str]) -> str:
-    """Return a table whose cells have the class of their column, and its title, which narrow pages show."""
+    """Return a table whose cells have their column's class, and its title, which narrow pages show."""
     heads = cycle(_HEAD.findall(table[1]))
     return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 

@@ -7,7 +7,7 @@ from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import Rule, apply_to_judged
 
-# What answers do, as stems: `identif` stands for identifies and identify.
+# Stems of verbs for what answers do: `identif` stands for identifies and identify.
 _VERBS = (
     "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid",
     "calculate, caution, cite, clarify, compare, compute, conclude, confirm, consider, contain, contrast",
@@ -37,7 +37,7 @@ _SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
 _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
 _JOINTS = (",", ";", " and", " but", " while", " as well as")  # quick to look for
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
-# Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
+# Without "and", a word such as "points" may be a noun, so the next words must show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
 _NEXT_THIRD = compile_late(
     rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
@@ -127,7 +127,7 @@ _EXAMPLES = compile_late(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
-# A quick test: a text without any of these cannot match.
+# A fast pre-check: a text without any of these cannot match.
 _EXAMPLE_HINTS = Hints(
     "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
     "three of, at least ",

@@ -73,7 +73,7 @@ class Indexer:
             return True
 
     def step(self) -> bool:
-        """Read on for some megabytes, within a quarter of a second; return whether there is more to read now.
+        """Read some more megabytes, for at most a quarter of a second; return whether there is more to read now.
 
         Raises:
             OSError: the run is gone, or the disk is full.
@@ -259,7 +259,7 @@ class _Batch:
             -doubt / len(found) if found else -1.0, -len(item.get("submission") or ""), marks, labelled, agreed,
             hash_query(fold_query(item.get("prompt"))),
         )  # fmt: skip
-        # All fields are read: nothing is counted of a damaged item.
+        # All fields are read first, so that nothing of a damaged item is counted.
         self.items.append(row)
         for outcome, confidence in found:
             tally.count(outcome, confidence)

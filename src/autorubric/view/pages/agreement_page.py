@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how well its judges agree with the labels and with one another."""
+"""The criteria of a graded run, and the agreement of its judges with the labels and with each other."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
 
 
 def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The agreement of each pair of raters over all criteria, and κ over the binary ones, without intervals."""
+    """Measure each pair of raters: agreement over all criteria, and κ over the binary ones, without intervals."""
     sums: dict[tuple[str, str], dict[tuple[str, str, bool], int]] = {}
     query = """SELECT one, other, x.text, y.text, scale = '', sum(n) FROM pairs JOIN criteria USING (criterion)
         JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b GROUP BY one, other, a, b, scale = ''"""
@@ -94,7 +94,7 @@ def _read_criteria(connection: sqlite3.Connection, query: PageQuery) -> tuple[li
 
 
 def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
-    """Return the agreement on a criterion: of the verdict with the label, and of the judges with one another."""
+    """Measure the agreement on a criterion: of the verdict with the label, and of the judges with each other."""
     from autorubric.metrics.intervals import wilson_interval
     from autorubric.metrics.per_criterion import measure_pairs
 
@@ -225,7 +225,7 @@ def _apply_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str,
 
 
 def _compare_pair(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
-    """The agreement of two raters on a criterion, with the matrix of their verdicts: rows are the first rater's."""
+    """Compare two raters on a criterion; in the matrix of their verdicts, rows are the first rater's."""
     from autorubric.metrics.per_criterion import measure_pairs
 
     words = _sort_verdicts({word for a, b, _ in counts for word in (a, b)}, scale)

@@ -94,7 +94,7 @@ def _compare_items(
 
 
 def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the criteria that both have, with the mean value in each; the one that moved most comes first."""
+    """Return the criteria in both runs with the mean value in each, the largest change first."""
     query = """SELECT one.criterion, one.name, one.weight, one.total / one.judged, two.total / two.judged
         FROM criteria AS one JOIN other.criteria AS two USING (name, requirement)
         WHERE one.judged > 0 AND two.judged > 0

@@ -39,7 +39,7 @@ class ItemSelection:
     key: str = "item"
 
     def narrow(self, condition: str, *values: Any) -> ItemSelection:
-        """Return the choice with one more condition."""
+        """Return the selection with one more condition."""
         return ItemSelection((*self.where, condition), (*self.values, *values), self.key)
 
     def to_sql(self, columns: str, more: str = "") -> str:
@@ -138,7 +138,7 @@ def find_neighbours(
 
 
 _CHUNK = 1 << 21
-# Fields of records that are no texts of an item; its `criterion` is in the rubric of all items.
+# Fields of records that are not texts of an item; `criterion` is in the rubric of all items.
 _NO_TEXTS = frozenset(("report_type", "criterion", "verdict", "final_verdict", "ground_truth"))
 
 

@@ -57,7 +57,7 @@ def build_adjudication_page(source: Source, query: PageQuery, labelling: LabelQu
 
 
 def build_figures_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
-    """Return how well judge and annotators agree with the labels, and what more labels would bring."""
+    """Build the page of the agreement of judge and annotators with the labels, and the effect of more labels."""
     store = store_path(source.directory)
     own = LabelChoice(labels=[store.parent])
     found = measure_labels(source.directory, own) if store.exists() else None

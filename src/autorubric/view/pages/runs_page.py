@@ -143,7 +143,7 @@ def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], di
 
 
 def _count_rewards(source: Source) -> dict[str, Any]:
-    """How many rewards a service gave and how many failed, and why; empty if the costs say that this is unknown."""
+    """Count the rewards that a service gave and that failed, by reason; empty if the ledger cannot be read."""
     from autorubric.errors import pluralize
     from autorubric.training.observations import count_rewards
 
@@ -159,7 +159,7 @@ def _count_rewards(source: Source) -> dict[str, Any]:
 
 
 def _count_changes(source: Source) -> dict[str, Any]:
-    """The rubrics that evolved, and the changes of their criteria; or what is wrong with the file of the versions."""
+    """Count the evolved rubrics and the changes of their criteria, or return the problem of the versions file."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, count_changes, read_log
 
     path = source.directory / VERSIONS_FILE
