@@ -74,7 +74,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _await_result(future: Future[T]) -> T:
-    """The result of a future; waits in short steps, because a signal to another thread would not end the wait."""
+    """Wait for a future in short steps, because a signal to another thread would not end the wait."""
     while True:
         try:
             return future.result(timeout=_STEP)

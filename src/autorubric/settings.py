@@ -167,7 +167,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         return dict(_collect_flags(cls))
 
     def list_given_flags(self, names: Iterable[str]) -> list[str]:
-        """The flags of these settings that were passed, as on the command line; a switch that is off was not."""
+        """Return the flags that were passed for these settings, as on the command line, without switches set off."""
         flags, fields = _collect_flags(type(self)), type(self).model_fields
         off = {name for name, one in fields.items() if isinstance(one.default, bool | None)}
         off -= {name for name in off if getattr(self, name) is not fields[name].default}
@@ -356,7 +356,7 @@ _FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
 
 
 def _rename_flags(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
-    """A validator's message, with its flags replaced by the names that the user wrote: config keys, or Python."""
+    """Replace flags in a validator's message by the names that the user wrote: config keys, or Python names."""
     names = {flag.name: name for name, flag in _collect_flags(model).items()}
 
     def rename(match: re.Match[str]) -> str:

@@ -37,7 +37,7 @@ _OUTPUT = re.compile("<output>(.*?)</output>", re.DOTALL | re.IGNORECASE)
 
 
 def parse_thinking_output(text: str) -> ThinkingOutputDict:
-    """The first thinking and the first output section of a text; without an output section, the rest of the text.
+    """Return the first thinking and the first output section of a text; without the latter, the rest of the text.
 
     Example:
         >>> parse_thinking_output("Well: <thinking>Hm.</thinking> <output>Yes.</output> Bye.")

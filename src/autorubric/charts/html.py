@@ -195,7 +195,7 @@ def render_judged(criteria: Sequence[Mapping[str, Any]]) -> str:
 
 @cache
 def load_page_template(package: str) -> Template:
-    """The template `page.html` of a package; it extends that of `autorubric.charts`, which has the common head."""
+    """Load the template `page.html` of a package, which extends that of `autorubric.charts`."""
     from jinja2 import DictLoader
 
     sources = {name: files(name).joinpath("page.html").read_text("utf-8") for name in ("autorubric.charts", package)}

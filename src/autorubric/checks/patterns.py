@@ -64,7 +64,7 @@ def has_full_match(pattern: str, text: str, flags: int = 0) -> bool:
 
 
 def as_pattern(keyword: str) -> str:
-    r"""A keyword of a rule as a pattern: the keyword itself if it is a valid pattern, else its characters, escaped.
+    r"""Return a rule's keyword as a pattern: unchanged if it is a valid pattern, else with its characters escaped.
 
     The rule verifiers read keywords as patterns. `C++` and `a(b` are not valid in the Python they were written for,
     and crash there; here they match literally.

@@ -296,7 +296,7 @@ def numeric_value(
 
 
 def _write_plainly(text: str, has_unit: bool) -> str:
-    """The text with its numbers as in English: `1.234,5`, `1 234,5` and `1'234.5` become `1234.5`, and `2,5` `2.5`.
+    """Write numbers as in English: `1.234,5`, `1 234,5` and `1'234.5` become `1234.5`, and `2,5` becomes `2.5`.
 
     A single group after a dot stays a decimal (`1.234`); a plain space groups digits only if a unit is expected.
     """

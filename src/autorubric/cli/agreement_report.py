@@ -243,7 +243,7 @@ def _build_tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 
 def _rank_by_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
-    """A sort key: mean κ (that of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
+    """Return a sort key: mean κ (κ of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
     kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 

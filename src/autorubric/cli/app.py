@@ -71,7 +71,7 @@ class _Command(_PlainHelp, typer.core.TyperCommand): ...
 
 @cache
 def _build(loaded: frozenset[str]) -> Callable[..., Any]:
-    """The command line with these commands loaded; cached, because building it takes longer than most commands."""
+    """Build the command line with these commands; cached, because building it takes longer than most commands."""
     app = typer.Typer(
         name="autorubric",
         cls=_Group,

@@ -100,7 +100,7 @@ _METHODS = {"raw": "as judged", **CORRECTIONS}
 def show_corrected(
     found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None
 ) -> TableReport:
-    """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
+    """Build the table of the mean score and each criterion's rate: as judged, as labelled, and corrected."""
     rows = [{"metric": name, **_build_cells(corrections)} for name, corrections in _list_corrections(found)]
     drawn = "; valid if the labelled items were drawn at random (Rogan-Gladen also if stratified by label)"
     above = [

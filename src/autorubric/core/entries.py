@@ -342,7 +342,7 @@ def check_extension(name: str) -> str:
 
 
 def is_foreign(entries: Sequence[Any]) -> bool:
-    """Whether criteria are written as in other formats: no `requirement`, but another key for the text or weight.
+    """Return whether criteria have the keys of other formats: another one than `requirement` or `weight`.
 
     Example:
         >>> is_foreign([{"criterion": "Is brief", "points": 2}]), is_foreign([{"requirement": "Is brief"}])

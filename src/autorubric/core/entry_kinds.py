@@ -14,7 +14,7 @@ OF_ANSWERS = "pass it as DATASET or --submissions, and a file of criteria as --r
 
 
 def read_headings(entries: Sequence[Any]) -> Sequence[Any]:
-    """The criteria of a list; if they have only headings, such as a name and a weight, these become their texts.
+    """Return the criteria of a list; if they have only headings (a name and a weight), these become their texts.
 
     Entries with any other text stay as they are, because that text may be the requirement under an unknown key.
 

@@ -223,7 +223,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
         ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
-        ["no criterion has a weight, but a text has '(3 points)'; give every criterion a weight, ..."]
+        ["no criterion has a weight, but a text has '(3 points)'; give each criterion a weight: ..."]
     """
     rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
     usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
@@ -272,7 +272,7 @@ def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
 
 
 def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
-    """A sentence for each key around criteria that is their weight or sign, which nothing applies, or a wrong total.
+    """Yield a sentence for each key around criteria with an unapplied weight or sign, or a wrong total.
 
     Args:
         around: the keys of the section or of the rubric.

@@ -195,7 +195,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_file(cls, source: str | Path | Any) -> Self:
-        """The rubric in a `.json`, `.yaml` or `.md` file, or in a table or JSON Lines with a criterion per row.
+        """Read the rubric in a `.json`, `.yaml` or `.md` file, or in a table or JSON Lines with a criterion per row.
 
         Args:
             source: the path, or an open `.json`, `.yaml` or `.yml` file that has a name.

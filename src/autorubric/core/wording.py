@@ -50,7 +50,7 @@ def _build_search(ascii_only: str, whole: str, flags: int) -> _Search:
 
 
 def _build_quick_search(pattern: str, flags: int) -> _Search:
-    r"""The search of a pattern, faster: `^` is tried once, and `\b` once for all alternatives that start with it."""
+    r"""Build a faster search: `^` is tried once, and `\b` once for all alternatives that start with it."""
     compiled = re.compile(pattern, flags)
     every = _split_alternatives(pattern)
     if flags & re.MULTILINE:
@@ -262,7 +262,7 @@ def fold_letter(char: str) -> str:
 
 
 def compile_folded(words: str) -> re.Pattern[str]:
-    """A pattern that finds words in a text as `fold_text` compares them, without folding the text (`ß` is not `ss`).
+    """Compile a pattern that finds words as `fold_text` compares them in an unfolded text (`ß` is not `ss`).
 
     Example:
         >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
@@ -279,7 +279,7 @@ def compile_folded(words: str) -> re.Pattern[str]:
 
 @cache
 def _group_spellings() -> dict[str, str]:
-    """The letters with case, accents or width, by what they are when folded; accents themselves are nothing."""
+    """Return the letters with case, accents or width by their folded form; accents themselves fold to nothing."""
     found: dict[str, str] = {}
     for char in map(chr, (*range(0x20, 0x700), *range(0x1E00, 0x2070), *range(0xFF01, 0xFFA0))):
         found[fold_letter(char)] = found.get(fold_letter(char), "") + char

@@ -191,7 +191,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
 
 
 def _find_by_points(options: Sequence[CriterionOption], points: float) -> list[str]:
-    """The labels of the options with these points; empty if a label has another number, which could be meant."""
+    """Return the labels of options with these points; empty if a label has another number, which may be meant."""
     numbers = ((option, _NUMBERED.match(option.label.strip())) for option in options)
     if any(found and float(found[1]) != option.metadata.get(POINTS) for option, found in numbers):
         return []

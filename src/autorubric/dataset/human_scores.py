@@ -51,7 +51,7 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
 def join_human_scores(
     dataset: RubricDataset, key: str, paths: Sequence[Path], columns: Mapping[str, str], notes: list[str]
 ) -> RubricDataset:
-    """The dataset with the scores of tables in the metadata of its items; several scores of an item are averaged.
+    """Add the scores in tables to the metadata of the items; several scores of an item are averaged.
 
     Args:
         dataset: the items.

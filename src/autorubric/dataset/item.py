@@ -227,7 +227,7 @@ def _list_given(role: str, fields: Mapping[str, Any], columns: Mapping[str, str]
 
 @lru_cache(maxsize=256)
 def _find_sides(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of a chosen and a rejected submission; empty if a row lacks one or has another submission."""
+    """Return the columns of a chosen and a rejected submission; empty if one is missing or there is a third."""
     columns = {fold_column(name): name for name in sorted(names, key=_SIDES.__contains__)}
     is_pair = columns.keys() >= _SIDES.keys() and _SUBMISSIONS.isdisjoint(columns)
     return tuple(columns[side] for side in _SIDES) if is_pair else ()

@@ -192,7 +192,7 @@ class LabelRows:
             yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
     def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
-        """The columns named like criteria, or none if a column names the criterion; and those of the submission."""
+        """Return the columns named like criteria (none if a column names the criterion), and those of submissions."""
         names = tuple(fields)
         if names not in self._layouts:
             own = {fold_name(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}

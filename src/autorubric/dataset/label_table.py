@@ -30,8 +30,7 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: the annotator whose labels count; `majority` takes that of `choose_majority`; None requires
-            agreement.
+        annotator: the annotator whose labels count; `majority` uses `choose_majority`; None requires agreement.
         columns: the columns named by the user, by role.
         notes: collects a sentence for each column that was guessed, and on items without labels.
     """

@@ -62,7 +62,7 @@ def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: rand
 def _deal_items(
     items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
 ) -> list[int]:
-    """The first choice: items, rarest labels first, go to the side that lacks the larger shares of their labels."""
+    """Make the first choice: items, rarest labels first, go to the side that lacks more of their labels."""
     share, chosen = size / len(items), list[int]()
     lack = {label: min(max(share * count, 1.0), count - 1.0) - share * count for label, count in total.items()}
     order = rng.sample(range(len(items)), len(items))

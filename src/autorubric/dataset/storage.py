@@ -294,7 +294,7 @@ _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
 def parse_head_and_members(text: str, key: str) -> Iterator[Any]:
-    """The members of a JSON object before its last, which is a list, as one mapping; then the members of the list.
+    """Yield the members of a JSON object before its last one, a list, as a mapping; then the list's members.
 
     Members of the list are parsed one at a time. Only text that is certainly strict JSON is read; `parse_json` reads
     the rest and reports what is wrong.

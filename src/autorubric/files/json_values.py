@@ -126,8 +126,7 @@ _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*
 def as_weight(value: object) -> float | None:
     """Parse a weight as spelled in files: in percent or points, with decimal comma, full-width digits or any minus.
 
-    Ambiguous weights give None: a comma before three digits may separate thousands, `1/3` may mean one of three
-    points.
+    Ambiguous weights give None: a comma before three digits may separate thousands, `1/3` may be 1 of 3 points.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")

@@ -46,8 +46,7 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
     """Return the value that starts at an index of a JSON text, and its end, if it is certainly strict JSON.
 
     The value is encoded again. Fewer colons then mean a repeated key (unless a string has an escaped colon), the
-    encoder refuses lone surrogates, and it writes numbers beyond the range of floats as words. The caller checks the
-    nesting.
+    encoder refuses lone surrogates, and it writes numbers beyond all floats as words. The caller checks the nesting.
 
     Args:
         text: the JSON text.

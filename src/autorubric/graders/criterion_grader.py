@@ -89,8 +89,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         quorum: minimum number of judges of a panel that must return a verdict; all by default.
         prompts: prompts of the judges, instead of the built-in ones.
         run_dir: the directory in which replies are recorded durably; `LLMConfig(cache_enabled=True, cache_dir=…)` has
-            the same effect. With it, a text that was graded before costs nothing; without it, each call of `grade`
-            calls the judges again.
+            the same effect. With it, a text graded before costs nothing; without it, each `grade` calls the judges
+            again.
         ledger: an open ledger instead of `run_dir`; the caller closes it.
         budget_usd: the budget in dollars.
         budget_tokens: the budget in tokens.
@@ -332,8 +332,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Return an executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
 
         A custom judge may have timeouts, so its calls are always detached: a call that the judge no longer waits for
-        is recorded, and not paid for again. `spent` is the earlier spending to count; by default, everything in the
-        ledger.
+        is recorded, and not paid for again. `spent` is the earlier spending to count; by default, that in the ledger.
         """
         budget = self._sessions.limits.make_budget(ledger, spent)
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
@@ -361,7 +360,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def is_described(self) -> bool:
-        """Return whether `describe` covers everything that affects reports: equal descriptions mean equal reports."""
+        """Whether `describe` covers everything that affects reports, so equal descriptions mean equal reports."""
         recipe, options, penalty = self.recipe, self.recipe.options, self.length_penalty
         own = (options.few_shot, options.binary_schema, options.choice_schema, penalty and penalty.count_fn)
         return (

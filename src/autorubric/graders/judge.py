@@ -158,8 +158,7 @@ class JudgeInput:
     def find_copy(self, wanted: Sequence[int]) -> int:
         """Return the copy number of a request about the wanted criteria, from 0.
 
-        It is the minimum over the criteria, so each later submission with all of these questions has a greater
-        number.
+        It is the minimum over the criteria, so a later submission with all of these questions has a greater number.
 
         Example:
             >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).find_copy([0, 1]), JudgeInput("Yes.", ()).find_copy([0])

@@ -92,8 +92,7 @@ class Panel:
     def combine(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
         """Combine the judges' votes on one criterion into a judgment. Pure.
 
-        The confidence is the share of all judges whose vote agrees with the result, so abstentions and failures lower
-        it.
+        The confidence is the share of all judges whose vote agrees with it, so abstentions and failures lower it.
 
         Example:
             >>> from autorubric.graders.without_model import ScriptedJudge

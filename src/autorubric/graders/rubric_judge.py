@@ -52,8 +52,8 @@ class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
     Cheaper than a call per criterion, and less accurate, because judges lose track of long rubrics. The model is
-    asked once more about criteria whose entry is missing, duplicate or unusable; if that does not help, only those
-    criteria fail.
+    asked once more about criteria whose entry is missing, duplicate or unusable; if that fails, only those criteria
+    fail.
 
     Raises:
         ConfigError: the options require evidence.
@@ -232,7 +232,7 @@ def _build_entry(name: str, value: Any) -> dict[str, Any]:
 def _read_sections(text: str) -> list[dict[str, Any]]:
     """Read the entries of a text with a line, section or row for each criterion, beginning with its id or number.
 
-    Numbers count only if they are consecutive from 0 or 1 and each section has a verdict; a text may number other
+    Numbers count only if they are consecutive from 0 or 1 and each section has a verdict; texts may number other
     things.
     """
     if scan_json(text).broken is not None:

@@ -1,7 +1,6 @@
 """Sessions: open models, the judge built from them, and the executor; one session per event loop.
 
-If `LLMClient` was replaced, it is called instead of an endpoint, because programs for AutoRubric 1.6 patch it in
-tests.
+If `LLMClient` was replaced, it is called instead of an endpoint, because programs for AutoRubric 1.6 patch it.
 """
 
 import asyncio

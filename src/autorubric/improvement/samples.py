@@ -144,8 +144,7 @@ def split_items(
         seed: the seed of the draw.
 
     Raises:
-        InputError: too few groups are left for a test that could accept any change; the message says how many are
-            needed.
+        InputError: too few groups are left for a test that could accept any change; says how many are needed.
 
     Example:
         >>> split = split_items(range(400), [["MET"], ["UNMET"]] * 200)

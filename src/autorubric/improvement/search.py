@@ -93,7 +93,7 @@ class WordingTrial:
     gains: dict[str, float] = field(default_factory=dict)
 
     def conclude(self, finalist: Wording | None) -> None:
-        """Return the final fate of a candidate that was graded to the end."""
+        """Set the final fate of a candidate that was graded to the end."""
         if self.fate == "graded":
             self.fate = "tested" if self.wording == finalist else "dropped"
             self.reason = "" if self.fate == "tested" else "another version, or the original, did better"
@@ -131,8 +131,7 @@ class SearchRules:
 
     Attributes:
         candidates: the number of candidates for each criterion and round.
-        rounds: the number of rounds of writing; one in a nested split, because later rounds would have seen the
-            deciding items.
+        rounds: the number of rounds of writing; one in a nested split, as later rounds would know the deciding items.
     """
 
     candidates: int = 4

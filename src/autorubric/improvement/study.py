@@ -333,7 +333,7 @@ class Study:
 
 
 def compute_test_confidence(aims: Aims, split: SampleSplit) -> float:
-    """The confidence of the test: a nested split has half the error rate, as its folds share what they chose on.
+    """Return the confidence of the test; a nested split has half the error rate, because its folds share data.
 
     Example:
         >>> [compute_test_confidence(Aims(), SampleSplit((), (), (), folds)) for folds in (((),), ())]

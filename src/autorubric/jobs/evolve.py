@@ -120,7 +120,7 @@ class EvolveResult:
         return self.out / versions.EVOLVED_FILE
 
     def count(self, what: str) -> int:
-        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split`, or of rubrics `changed`."""
+        """Count the criteria `added`, `returned`, `retired`, `rejected` or `split`, or the rubrics `changed`."""
         return versions.count_changes(self.lineages)[what]
 
     def __str__(self) -> str:
@@ -304,7 +304,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: versions.VersionLog, sour
 
 
 def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
-    """What distinguishes this evolution from others in its directory; a new source run continues the versions."""
+    """Return the entries that identify this evolution in its directory; a new source run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {
         "judges": sorted(grader.judge_ids),

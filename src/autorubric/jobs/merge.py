@@ -54,8 +54,7 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         The result of the run: that of `synthesize`, `grade` or `select`.
 
     Raises:
-        InputError: a shard belongs to another run, is missing, unfinished or given twice, equals `out`, or has open
-            batches.
+        InputError: a shard is of another run, missing, unfinished, given twice, equal to `out`, or has open batches.
         RunLockedError: a shard is still running.
 
     Example:

@@ -83,8 +83,7 @@ def read_labels(
         columns: the columns named by the user, by role.
 
     Raises:
-        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; all problems are
-            reported together.
+        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; lists all problems.
     """
     problems: list[str] = []
     events: list[Event] = []

@@ -206,7 +206,7 @@ class JudgedRun:
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
         """Estimate each criterion's mean: by the judge, corrected for its errors, and the number of labels.
 
-        Pairs without a verdict, or on which judge or label abstains, are left out. Empty if all items have their own
+        Pairs without a verdict, or on which judge or label abstains, are left out. Empty if items have their own
         rubrics.
         """
         if self.pooled:

@@ -121,7 +121,7 @@ class History:
         ]
 
     def verdict(self, key: PairKey, annotator: str | None = None, criterion: Criterion | None = None) -> str | None:
-        """The verdict that counts: the adjudication, else that of `choose_majority`; None in a tie without either.
+        """Return the verdict that counts: the adjudication, else that of `choose_majority`; None in an open tie.
 
         Args:
             key: the pair.

@@ -153,7 +153,7 @@ def read_raw_rubric(
 
 
 def find_refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
-    """Why grading refuses bare texts and criteria of this package's own shape, with the criterion's position from 1.
+    """List why grading refuses bare texts and criteria in this package's format, with positions from 1.
 
     Example:
         >>> find_refusals([{"requirement": "Names 4 g.", "wieght": 3}])

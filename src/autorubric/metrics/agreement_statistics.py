@@ -38,8 +38,7 @@ class Part:
         labels: the categories; empty if criteria with different options are pooled, which have no `counts`.
         weights: how much each pair of categories counts as agreement, in [0, 1].
         ranks: the rank of each category by value.
-        true_values: the value of each label, in [0, 1]; empty if abstentions are a category, because they have no
-            value.
+        true_values: the value of each label, in [0, 1]; empty if abstentions, which have no value, are a category.
         judged_values: the value of each verdict, likewise.
         votes: an array of judges × points, including points without a usable label; negative for a missing vote.
             Empty if a single judge is measured.
@@ -100,8 +99,7 @@ class Statistic:
 def _compute_alpha(part: Part) -> float | None:
     """Krippendorff's α among the judges.
 
-    The level is nominal for unordered options, ordinal for one ordered criterion, and interval if ordered criteria
-    are pooled.
+    Nominal for unordered options, ordinal for one ordered criterion, interval for pooled ordered criteria.
     """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return confusion.krippendorff_alpha(

@@ -34,8 +34,7 @@ class Difference(MetricModel):
         ci: its interval (Student's t of the jackknife over items).
         p_value: two-sided, by exchanging the two judges item by item.
         p_holm: the p-value adjusted for all criteria (Holm); None for statistics of the whole run.
-        n: the number of pairs of verdicts or scores: for a mean κ those of its criteria, for a binary κ the binary
-            ones.
+        n: the number of pairs of verdicts or scores; for a mean κ those of its criteria, for a binary κ binary ones.
     """
 
     name: str
@@ -55,8 +54,7 @@ class JudgeComparison(Displayed, MetricModel):
         accuracy: share of pairs that agree.
         mean_kappa: mean κ over the criteria whose κ is defined for both; None where criteria are pooled.
         micro_kappa: κ over all binary pairs.
-        score_error: mean absolute error of the score; lower is better. Error and bias are undefined if the runs use
-            different scoring rules.
+        score_error: mean absolute error of the score. Error and bias are undefined for different scoring rules.
         score_bias: mean of score − true score, so that the difference is that of the mean scores.
         per_criterion: the κ of each criterion, with Holm's p-values.
         n_items: items that both judged.

@@ -128,7 +128,7 @@ def _check_binary(name: str, values: npt.ArrayLike) -> None:
 
 
 def _estimate_ppi_rate(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
-    """The post-stratified rate, Σ P(judge says v)·P(MET | v) (Holt and Smith 1979), with its posterior interval."""
+    """Estimate the post-stratified rate, Σ P(judge says v)·P(MET | v) (Holt and Smith 1979), with its interval."""
     missing = build_missing_estimate(cells.labels, rest, 2)
     if missing is not None:
         return missing
@@ -163,7 +163,7 @@ class RoganGladen(Estimate):
 
 
 def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> RoganGladen:
-    """The pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the rate at which the judge says MET of all items.
+    """Estimate the pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the judge's MET rate over all items.
 
     Also valid if the labelled items were chosen by their label (such as equal numbers of each), because only the
     judge's error rates are estimated from them. Not valid if they were chosen by the judge's verdict. If they are a

@@ -153,8 +153,7 @@ class _AnyCriterionMetrics(MeasuredModel):
         n_samples: the number of pairs of label and verdict.
         kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
         krippendorff_alpha: α among the judges; None for one judge.
-        fleiss_kappa: κ among the judges that voted on the criterion, over items on which all of them voted; None
-            without such items.
+        fleiss_kappa: κ among the judges that voted on the criterion, over items on which all did; None without any.
         is_degenerate: whether κ is undefined because all labels and verdicts are one category.
         coverage_stats: how many labelled points are compared.
         weight: the criterion's weight.

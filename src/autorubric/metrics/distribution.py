@@ -81,7 +81,7 @@ def systematic_bias(
 
 
 def _compare_samples(first: Floats, second: Floats) -> tuple[float, float, float]:
-    """The pooled standard deviation of two samples; the standard error and degrees of freedom of Welch's test."""
+    """Return two samples' pooled standard deviation, and standard error and degrees of freedom of Welch's test."""
     n, m, one, other = len(first), len(second), first.var(ddof=1), second.var(ddof=1)
     a, b = one / n, other / m
     pooled = math.sqrt(((n - 1) * one + (m - 1) * other) / (n + m - 2))

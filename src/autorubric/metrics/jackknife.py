@@ -1,7 +1,7 @@
 """Confidence intervals of agreement statistics: Student's t of the jackknife over items, and two posteriors.
 
 The criteria of one item are correlated, so whole items are left out, not single verdicts. A statistic is a function
-of sums over items; leaving an item out subtracts its contribution. `benchmarks.agreement_intervals` measures the
+of sums over items; leaving an item out subtracts its contribution. `benchmarks.agreement_intervals` measures
 coverage.
 """
 
@@ -146,7 +146,7 @@ def share_interval(
 
     Args:
         hits: the number of agreeing pairs of each item.
-        pairs: the number of pairs of each item, above 0; with weighted labels, the number that they stand for, in any
+        pairs: the number of pairs of each item, above 0; with weighted labels, the number that they represent, in any
             unit.
         confidence: the level of the interval.
         times: the number of items with these numbers; None for one each.
@@ -295,8 +295,7 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     class that the sample does not show. More than 1,000 items are weighted in 1,000 groups drawn at random.
 
     Args:
-        tables: for each criterion, the table of labels (rows) and verdicts of each item: items × categories ×
-            categories.
+        tables: by criterion, the table of labels (rows) and verdicts of each item: items × categories × categories.
         weights: how much each pair of categories counts as agreement, for each criterion.
         draws: the number of draws, the seed and the level.
 
@@ -336,8 +335,7 @@ def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float,
     """Return the effective sample size for κ: the number of independent pairs that has the jackknife's variance.
 
     Uses the large-sample variance of κ (Fleiss, Cohen and Everitt 1969), reduced for few items as in Korn and
-    Graubard (1998); if κ does not vary, the effective number of items. `sizes` are that number and the number of
-    pairs.
+    Graubard (1998); if κ does not vary, the effective number of items. `sizes` has that number and that of pairs.
     """
     items, pairs = len(left_out), sizes[1]
     known = left_out[~np.isnan(left_out)]

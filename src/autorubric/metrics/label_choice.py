@@ -275,8 +275,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
 def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
     """Return each item's score, corrected by its own labels and by the mean error of its criteria and verdicts.
 
-    `errors` has label − verdict of each pair; `weights` the number of pairs that each label stands for, 0 without a
-    label.
+    `errors` has label − verdict of each pair; `weights` the number of pairs that each label represents, or 0.
     """
     # Pairs are grouped by kind, verdict and agreement of the votes, because their errors are similar.
     groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)
@@ -353,8 +352,8 @@ def rate_doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
     """Estimate the probability that each judgment is wrong, in [0.02, 0.9].
 
     The estimate from the votes or the judge's confidence (0.25 for a single judge) is scaled, for each kind of pair
-    and verdict, by the ratio of errors found to errors expected among the labels, each plus one, so that few labels
-    have little effect.
+    and verdict, by the ratio of errors found to errors expected among the labels, each plus one, to limit the effect
+    of few labels.
     """
     votes = np.where(np.isnan(pairs.dissent), np.nan, (pairs.dissent + 0.1) / 1.2)
     prior = np.where(np.isnan(votes), 1.0 - pairs.confidence, votes)

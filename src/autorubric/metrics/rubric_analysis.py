@@ -159,8 +159,8 @@ def analyze_rubric(
     """Analyze a rubric: its criteria, worst first, to drop, relabel, sharpen, merge or keep; and the whole rubric.
 
     Among criteria with the same advice, those that contribute least to the variance of the score come first. The
-    rules are those of `autorubric.metrics.rubric_analysis`. Submissions without a report are left out. Labels are not
-    needed.
+    rules are those of `autorubric.metrics.rubric_analysis`. Submissions without a report are left out. Needs no
+    labels.
 
     Args:
         run: a run, or one report (or None) per item of the dataset.

@@ -56,8 +56,7 @@ class HumanScoreAgreement(Displayed, MetricModel):
         score: the key of the human scores.
         n_items: items with a human score and a score of the run.
         overall: the relation of the score.
-        criteria: the relation of the value of each criterion: 1 for MET, 0 for UNMET, or the value of the chosen
-            option.
+        criteria: the relation of each criterion's value: 1 for MET, 0 for UNMET, or the value of the chosen option.
         confidence: the level of the intervals.
         warnings: remarks on what is left out, and on missing intervals.
     """

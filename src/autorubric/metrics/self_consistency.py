@@ -73,7 +73,7 @@ class SelfConsistency:
 
 
 def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0.95) -> Interval | None:
-    """The confidence interval of a share, with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
+    """Return the interval of a share, with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
 
     Args:
         items: for each item, the number of observations and of agreeing ones.

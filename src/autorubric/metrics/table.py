@@ -260,7 +260,7 @@ class Table:
 
     @property
     def rubric_columns(self) -> list[Column]:
-        """Return the columns of the first item, in the order of its rubric."""
+        """The columns of the first item, in the order of its rubric."""
         return [self.columns[place] for place in self.points.column[self.points.row == 0]]
 
     def select_rows(self, rows: Flags) -> Table:

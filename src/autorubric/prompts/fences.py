@@ -46,7 +46,7 @@ def collect_texts(value: Any) -> list[str]:
 
 
 def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
-    """The code for the sections of one prompt, computed from the `shared` texts and contained in none of the texts.
+    """Compute the code for the sections of one prompt from the `shared` texts; it occurs in none of the texts.
 
     Prompts that differ only in `varying` texts have the same code, and so a common prefix for the endpoint's cache.
     """

@@ -267,7 +267,7 @@ class Beginning:
         self._given = {**values, _CODE: code}
 
     def finish(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The complete messages, with these values in the criterion block; a missing value is an `InputError`."""
+        """Return the complete messages, with these values in the criterion block; `InputError` if one is missing."""
         template = self._template
         tail = template._find_tail(values) if self._turns else None
         if tail is not None and self._code.encode() not in tail.digits:

@@ -12,7 +12,7 @@ _SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
 
 
 def split_dialogues(one: Any, other: Any) -> tuple[list[dict[str, str]], list[str]]:
-    r"""The messages that two texts such as `Human: … Assistant: …` share, and what either has from its answer on.
+    r"""Return the common messages of two texts such as `Human: … Assistant: …`, and the answer that ends each.
 
     Both are empty if the values are not such texts, or share no messages before an answer.
 

@@ -192,7 +192,7 @@ class Room:
         return self._budget is None or self._is_covered(self._budget)
 
     def _is_covered(self, budget: Budget) -> bool:
-        """Whether the budget, or this process's share of it, covers the rest of all open records and one new record.
+        """Return whether the budget, or this process's share, covers the rest of all open records and a new one.
 
         The worst case of the last call counts too, because it is sent only if the budget covers that.
         """

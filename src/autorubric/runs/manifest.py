@@ -100,8 +100,7 @@ class ExperimentManifest:
         dataset_name: the dataset's name.
         dataset_hash: the digest of everything in the dataset.
         total_items: items to grade.
-        status: `running` (or killed), `completed` (every item has its verdicts) or `failed` (some items lack
-            verdicts).
+        status: `running` (or killed), `completed` (all items have verdicts) or `failed` (some do not).
         completed_indices: items whose every criterion has a verdict.
         error: why the last run ended early; None if it did not.
         started_at: when the last run began.

@@ -114,7 +114,7 @@ class EvaluationRun(StoppableRun):
             self.stopped, self.needed = self.parts.workers.stopped, self.parts.workers.needed
 
     def digest_items(self) -> str:
-        """The digest of the items file; `CHANGED`, which matches no file, as long as a line may have been changed."""
+        """Return the digest of the items file; `CHANGED`, which matches no file, if a line may have been changed."""
         return CHANGED if self.keeps_changed else digest_lines(self.items.read_lines())
 
     async def _build_first_requests(self) -> AsyncIterator[tuple[Model, Request]]:

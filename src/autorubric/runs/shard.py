@@ -40,7 +40,7 @@ _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 class Shard:
     """Shard `index` of `of`, counted from 1.
 
-    The content of a record decides its shard, so equal records are in the same shard, and no two shards send the same
+    The content of a record decides its shard, so equal records are in one shard, and no two shards send the same
     request.
 
     Example:
@@ -86,8 +86,8 @@ class Shard:
     def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
         """Return the indices of the shard's items in the dataset.
 
-        Items with the same prompt and answer are in the same shard; if `by_prompt` is set, so are all items with the
-        same prompt.
+        Items with the same prompt and answer are in one shard; with `by_prompt`, so are all items with the same
+        prompt.
         """
         numbers = _hash_items(dataset, by_prompt=by_prompt)
         return [place for place, number in enumerate(numbers) if number % self.of == self.index - 1]
@@ -98,7 +98,7 @@ def _hash_content(content: Sequence[Any]) -> int:
 
 
 def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
-    """A hash for each item, which decides its shard; items that differ only in their reasoning have the same hash."""
+    """Yield a hash for each item, which decides its shard; items that differ only in their reasoning share it."""
     for place, item in enumerate(dataset):
         answer = None if by_prompt else split_reasoning(item.submission)[1]
         yield _hash_content((dataset.get_item_prompt(place), answer))

@@ -276,7 +276,7 @@ class EvaluationSummary:
                         self.lost_votes.add_text(vote.error, result.name, vote.judge_id)
 
     def rank_by_influence(self, count: int) -> Sequence[CriterionSummary]:
-        """The criteria with the most influence, in descending order, without those below half a percent."""
+        """Return the criteria with the most influence, in descending order, without those below half a percent."""
         least = 0.005 * math.fsum(criterion.influence for criterion in self.criteria.values())
         names = tell_apart((found.name, requirement) for (_, requirement), found in self.criteria.items())
         ranked = sorted(zip(names, self.criteria.values(), strict=True), key=lambda named: -named[1].influence)

@@ -140,7 +140,7 @@ class GateContext:
         return "\n".join(str(turn.get("content", "")) for turn in self.query)
 
     def find_relevance(self, candidate: Candidate) -> Relevance | None:
-        """The relevance of a criterion; a rewritten one that was not assessed again has that of its first wording."""
+        """Return the relevance of a criterion; a rewritten one may only have that of its first wording."""
         own = self.relevance.get(candidate.id)
         return self.relevance.get(candidate.first_id) if own is None else own
 
@@ -238,7 +238,7 @@ def find_best_pair(
     """Find the two best responses that differ and were not compared before, by index; None if there are none.
 
     It is the pair with the highest sum of scores; ties go to the pair with the better first response, then to the
-    earlier one.
+    first.
     """
     rank = {place: score for place, score in enumerate(scores) if score is not None}
     order = sorted(rank, key=lambda place: (-rank[place], place))

@@ -190,7 +190,7 @@ def _show_noise(noise: likelihood.JudgeNoise, context: GateContext) -> dict[str,
 def check_separation(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """Reject criteria that all or no responses meet, and criteria that better responses meet less often.
 
-    Merged criteria are tested only if the settings say so; they always count in the score.
+    Merged criteria are tested only if `merged` is set; they always count in the score.
     """
     noise = _estimate_noise(context, settings)
     tested = [candidate for candidate in candidates if candidate.origin == "evolved" or settings.separates.merged]

@@ -181,8 +181,7 @@ def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
     """Return the share of criteria with a plausible weight, halved if the weights as a whole are uninformative.
 
     A weight is plausible if it is between -10 and 10, not 0, and has the sign of the wording (`sign-contradiction`).
-    The weights are uninformative if all are equal (`equal-weights`) or one has most of the points
-    (`dominant-weight`).
+    The weights are uninformative if all are equal (`equal-weights`) or one has most points (`dominant-weight`).
     """
     wrong = evidence.find_broken(SIGN)
     places = enumerate(evidence.candidates, 1)

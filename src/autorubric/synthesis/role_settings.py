@@ -23,7 +23,7 @@ class RoleSettings(Settings):
         max_tokens: overrides the role's.
         top_p: nucleus sampling, in (0, 1].
         seed: sent where the endpoint takes one.
-        requests_per_minute: a limit shared by all roles at the same endpoint; the strictest limit applies, also for
+        requests_per_minute: shared by all roles at the same endpoint; the strictest limit applies. Likewise for
             tokens.
         draws: the number of independent samples of a response, rubric or judge; 1 by default.
         extra: further parameters of the request body.

@@ -143,8 +143,7 @@ class StageRunner:
         reused: values from the input or an earlier pipeline, by stage.
         stale: imported values that were not used because their inputs changed, by stage.
         overwritten: input rows with an unusable value in a stage's field, by stage.
-        done: stages that ended with a value; `failed`: stages without a value, except unreached ones; `open`: stages
-            in progress.
+        done: stages that ended with a value; `failed`: reached stages without a value; `open`: stages in progress.
     """
 
     executor: Executor

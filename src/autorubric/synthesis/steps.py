@@ -30,8 +30,7 @@ class RowStore:
     """The finished rows of a run in a scratch file; uses memory for two numbers per row.
 
     A row is stored as one line of JSON members per step: its first k + 1 lines in braces are the row of step file k,
-    so no text is encoded twice. A complete row is followed by its export, which is computed while the run waits for
-    replies.
+    so no text is encoded twice. A complete row is followed by its export, computed while the run waits for replies.
 
     Attributes:
         file: an empty file to write and read.
@@ -292,8 +291,8 @@ def import_steps(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
     """Import every finished field of another pipeline's step files; return the counts by field.
 
     By the seed's rule, a field is finished if it is present, not blank, and has no error; for evolved criteria, an
-    empty list is finished too. Each value is kept with a digest of its input fields, so that it is used only while
-    those are unchanged.
+    empty list is finished too. Each value is kept with a digest of its input fields, and is used only while those are
+    unchanged.
     """
 
     def read(stage: Stage, path: Path) -> Iterator[ImportRow]:

@@ -230,7 +230,7 @@ def _fill(template: str, a: str, b: str, **values: object) -> str:
 
 
 def write_answer(query: OfflineQuery, random: Random, *, thorough: bool) -> str:
-    """An answer in the form that the query demands; one that is not thorough is short and ignores what to include."""
+    """Write an answer in the form that the query demands; if not thorough, short and without what to include."""
     say, phrases = load_table(query.language), query.phrases
     openings = say["opening"].get(query.kind, say["opening"]["other"])
     # Neighbouring draws take different openings, so that even one-sentence answers differ.
@@ -301,7 +301,7 @@ def write_pitfalls(query: OfflineQuery, random: Random) -> list[Item]:
 
 
 def merge_sets(sets: Sequence[Sequence[Item]]) -> list[Item]:
-    """The criteria of all sets with their sources; near-equal ones of different sets once, with the larger weight."""
+    """Merge criteria of all sets with their sources; near-equal ones become one, with the larger weight."""
     merged: list[Item] = []
     for rubric in sets:
         earlier = len(merged)
@@ -322,7 +322,7 @@ def _is_same(item: Item, other: Item) -> bool:
 
 
 def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
-    """Whether two criteria demand the same: equal numbers, and most words and most of the subject in common."""
+    """Return whether two criteria demand the same: equal numbers, and most words and most of the subject shared."""
     terms, own = (find_terms(one), find_terms(other)), _find_own_terms("criteria")
     pairs = (terms, (terms[0] - own, terms[1] - own))
     near = all(len(a & b) >= 0.6 * len(a | b) or (one_title and (a & b or a == b)) for a, b in pairs)

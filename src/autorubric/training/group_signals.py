@@ -160,8 +160,7 @@ def recommend(
     """Yield recommendations for the rubric or the judge, with the evidence, one sentence each.
 
     Args:
-        saturated: name, kind of saturation, recent mean, verdict count and text of saturated criteria, heaviest
-            first.
+        saturated: name, kind, recent mean, verdict count and text of saturated criteria, heaviest first.
         audit: the findings of audits.
         signals: the training signal in groups.
     """

@@ -207,7 +207,7 @@ class Source:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that reads the index.
+        """Yield a connection that reads the index.
 
         Raises:
             Refusal: the run is gone, it graded nothing, or nothing is indexed yet.

@@ -27,7 +27,7 @@ from autorubric.view.sources import Source
 
 
 def list_tabs(source: Source, runs: int) -> list[tuple[str, str]]:
-    """The pages of a run that have something to show: the words of their links, and their paths under the run."""
+    """Return the non-empty pages of a run: the words of their links, and their paths under the run."""
     graded = source.has_items
     shown = [
         (True, "Summary", "/"),

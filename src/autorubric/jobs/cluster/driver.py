@@ -72,8 +72,7 @@ class RayWorkers(WorkerProcesses):
     """Runs the records of a run on the workers of a Ray cluster, a block at a time.
 
     A killed worker is restarted on its machine and reads its own ledger again. If its machine is lost, other workers
-    take over its blocks. In the second of two rounds, every worker can read the calls that any worker recorded in the
-    first.
+    take over its blocks. In the second of two rounds, every worker can read all calls recorded in the first.
     """
 
     _keys: set[str] = field(default_factory=set)

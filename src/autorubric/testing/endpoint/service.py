@@ -198,7 +198,7 @@ class Service:
         return self.answer_other(method, path, body, head)
 
     def answer_other(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
-        """The answer to a request that is not for a completion: the list of models, or a 404; subclasses add more."""
+        """Answer a request that is not for a completion: the list of models, or a 404; subclasses add more."""
         if self._is_locked_out(head):
             return ServiceOutcome(401, FAULTS["401"].body or b"")
         if method == "GET" and path.endswith("/models"):

@@ -39,8 +39,7 @@ class ServiceMetrics:
         rewards: answered submissions, by outcome.
         buckets: the histogram of seconds per submission.
         seconds: the sum of the seconds.
-        compound: the sum of the rewards' shares of points from criteria with several demands, and the number of
-            rewards.
+        compound: the sum of the rewards' shares of points from criteria with several demands, and their number.
         activity: the calls of other processes, by role.
     """
 

@@ -51,8 +51,7 @@ class Connections(web.Server):
     """Passes requests to `handle`, and closes connections if there are too many.
 
     It closes a connection of the client (by address) with the most connections: the longest idle one, or the newest
-    if all are in use. So no client can lock others out, however many connections it opens and however slowly it
-    sends.
+    if all are in use. So no client can lock others out by many connections or slow sending.
 
     Args:
         handle: answers a request.

@@ -274,7 +274,7 @@ def dump_figures(figures: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def _render_section(section: Section, anchors: Collection[str], version: str) -> str:
-    """A page as the view shows it, with only the links to sections of the report, and headings one level down."""
+    """Render a page as in the view, with only links to sections of the report, and headings one level down."""
     surroundings = {"on_paper": True, "root": "", "query": PageQuery(()), "version": version}
     text = _LINK.sub(lambda found: _rewrite_link(found, anchors), render_html(section.page, surroundings))
     return _HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text)
