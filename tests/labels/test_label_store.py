@@ -192,13 +192,13 @@ def test_threads_may_label_at_once(run: Path) -> None:
         ("", "has no name"),
         ("  ", "has no name"),
         ("a" * 4096, "has 4096 characters; at most 100"),
-        ("../ana", "no slash, backslash or control character"),
-        ("a\\b", "no slash, backslash or control character"),
+        ("../ana", "must not contain a slash, backslash or control character"),
+        ("a\\b", "must not contain a slash, backslash or control character"),
         ("ana\n", None),
-        ("a\nb", "no slash, backslash or control character"),
-        ("a\0b", "no slash, backslash or control character"),
-        ("a\u202eb", "no slash, backslash or control character"),
-        ("a\ud800", "no slash, backslash or control character"),
+        ("a\nb", "must not contain a slash, backslash or control character"),
+        ("a\0b", "must not contain a slash, backslash or control character"),
+        ("a\u202eb", "must not contain a slash, backslash or control character"),
+        ("a\ud800", "must not contain a slash, backslash or control character"),
         ("..", "reserved"),
         ("Majority", "reserved"),
     ],
@@ -320,7 +320,7 @@ def test_what_a_newer_version_wrote_is_refused(run: Path) -> None:
     with sqlite3.connect(run / STORE) as connection:
         connection.execute("PRAGMA user_version = 1000")
     connection.close()
-    newer = r"written by a newer autorubric \(version 1000\); use that one"
+    newer = r"written by a newer autorubric \(version 1000\); use that version"
     with pytest.raises(InputError, match=newer):
         read_history(run)
     with pytest.raises(InputError, match=newer), label_queue(run):

@@ -199,7 +199,7 @@ def test_adjudication_is_an_event_of_its_own_and_wins(run: Path) -> None:
         assert queue.history.verdict(key) == "UNMET"
         queue.undo("cy")
         assert len(queue.disputes()) == 1
-        with pytest.raises(InputError, match="item q5, criterion 'Short' has no label to decide between"):
+        with pytest.raises(InputError, match="item q5, criterion 'Short' has no labels to adjudicate"):
             queue.adjudicate("cy", 5, 0, "MET")
 
 

@@ -358,7 +358,7 @@ def test_a_value_that_is_missing_is_named_and_not_counted(hole: Any) -> None:
         lambda: kendall([0.0, 0.5, 1.0], holed),
         lambda: spearman(holed, [0.0, 0.5, 1.0]),
     ):
-        with pytest.raises(ValueError, match=r"value 1 of 3 is (nan|inf); leave out what has no score"):
+        with pytest.raises(ValueError, match=r"value 1 of 3 is (nan|inf); leave out missing values"):
             figure()
 
 

@@ -51,8 +51,9 @@ Entries: TypeAlias = dict[int, Judgment]
 class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
-    Cheaper than a call per criterion, and less exact: judges lose track of long rubrics. The model is asked once more
-    about criteria whose entry is missing, duplicate or unusable; if it still is, only those criteria fail.
+    Cheaper than a call per criterion, and less accurate, because judges lose track of long rubrics. The model is
+    asked once more about criteria whose entry is missing, duplicate or unusable; if that fails, only those criteria
+    fail.
 
     Raises:
         ConfigError: the options require evidence.
@@ -76,7 +77,7 @@ class RubricJudge(ModelJudge):
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
-        """The request for all wanted criteria."""
+        """Build the request for all wanted criteria."""
         criteria = [_describe_criterion(inputs, index, self._find_options(inputs, index)) for index in wanted]
         examples = self._build_examples(inputs, wanted)
         template = self.options.prompts.rubric
@@ -93,7 +94,7 @@ class RubricJudge(ModelJudge):
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
-        """A judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
+        """Read a judgment for each wanted criterion; the reply is unreadable only if it has no usable entry."""
         found = find_quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
@@ -125,7 +126,7 @@ class RubricJudge(ModelJudge):
         return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion; those that the first reply leaves open are asked about once more."""
+        """Return the judgment on each wanted criterion; criteria without a usable entry are requested once more."""
         settled: Entries = {}
         open_: tuple[int, ...] = tuple(wanted)
         paid = 0
@@ -147,7 +148,7 @@ class RubricJudge(ModelJudge):
                 both = {index: lost if index == asked[0] else unpaid for index in asked}
                 settled |= _with_earlier_usage(settled, both)
                 break
-            # Replies of an earlier session are not counted, so that a resumed run asks about the rest again.
+            # Replies of an earlier session are not counted, so that a resumed run requests the rest again.
             paid += answer.reply.fresh
             settled |= _with_earlier_usage(settled, answer.value)
             open_ = tuple(index for index in asked if settled[index].failure is not None)
@@ -163,7 +164,7 @@ class RubricJudge(ModelJudge):
             return []
 
         def render_verdict(index: int, verdict: str) -> str:
-            """The number of an option; its label is untrusted text, which must stay in its section."""
+            """Return the number of an option, because its label is untrusted text, which must stay in its section."""
             shown = self._find_options(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
@@ -188,7 +189,7 @@ class RubricJudge(ModelJudge):
 
 
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
-    """The later entries, with the usage and cost of the earlier ones added."""
+    """Return the later entries, with the usage and cost of the earlier ones added."""
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
@@ -210,7 +211,7 @@ def _describe_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | No
 
 
 def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
-    """The entries of a reply: a list, an object with a verdict per id, or the sections of a text without JSON."""
+    """Read the entries of a reply: a list, an object with a verdict per id, or sections of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     entries: list[dict[str, Any]] = []
     if isinstance(found, Unreadable):
@@ -229,9 +230,10 @@ def _build_entry(name: str, value: Any) -> dict[str, Any]:
 
 
 def _read_sections(text: str) -> list[dict[str, Any]]:
-    """The entries of a text with a line, section or row for each criterion, which begins with its id or number.
+    """Read the entries of a text with a line, section or row for each criterion, beginning with its id or number.
 
-    Numbers count only if they run on from 0 or 1 and each section has a verdict: a text may number other things.
+    Numbers count only if they are consecutive from 0 or 1 and each section has a verdict; texts may number other
+    things.
     """
     if scan_json(text).broken is not None:
         return []
@@ -245,7 +247,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
         ends = [*(line.start() for line in starts[1:]), len(text)]
         parts = [text[line.end() : end] for line, end in zip(starts, ends, strict=True)]
         halves = [_SUMMARY.split(part, maxsplit=1) for part in parts]
-        # After any section but the last, a summary with a verdict may be of this criterion.
+        # After any section but the last, a summary with a verdict may belong to this criterion.
         parts = ["" if len(half) > 1 and HINT.search(half[1]) else half[0] for half in halves[:-1]] + halves[-1][:1]
         entries = [_read_section(line["number"], part) for line, part in zip(starts, parts, strict=True)]
         first = 0 if starts[0]["number"] == "0" else 1
@@ -256,7 +258,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 
 
 def _read_section(name: str, text: str) -> dict[str, Any]:
-    """The entry of a section: its fields or, without any, the verdict in a cell that no cell next to it qualifies."""
+    """Read the entry of a section: its fields or, without any, the verdict in a cell that others do not qualify."""
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"] or "c0")]:
         return entry | _read_fields(text, fields)
@@ -278,14 +280,14 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
 
 
 def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
-    """Whether the cell after a verdict qualifies it, or a short one before it; reasons may have "but", "partly"."""
+    """Return whether the cell after a verdict qualifies it, or a short one before it; reasons may contain "but"."""
     after = [cell for verdict, cell in pairwise(cells) if verdict in verdicts]
     before = [cells[0], *(cell for cell, verdict in pairwise(cells) if verdict in verdicts)]
     return any(map(QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
 
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
-    """The fields of a section with the rest of its text; none if the rest contradicts them or takes them back."""
+    """Read the fields of a section and the rest of its text; empty if the rest contradicts or retracts them."""
     named = [(field["label"].lower(), field["value"]) for field in fields]
     pairs = {(label if KEY.fullmatch(label) else "answer", value) for label, value in named}
     entry = dict(pairs)
@@ -304,7 +306,7 @@ def _split_cells(text: str) -> list[str]:
 def _resolve_numbers(
     by_id: dict[str, list[Mapping[str, Any]]], wanted: Sequence[int]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """The entries by id, if they are numbered: by the numbers of the ids, or counted from 1 in the order asked."""
+    """Group numbered entries by id: numbers are those of the ids, or count from 1 in the requested order."""
     if len(wanted) == 1 and by_id.keys() == {""}:
         return {f"c{wanted[0]}": by_id[""]}
     found = [_NUMBER.fullmatch(name) for name in by_id]
@@ -318,7 +320,7 @@ def _resolve_numbers(
 
 
 def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> None:
-    """Make the entries unusable that the text around them contradicts or takes back."""
+    """Make entries unusable if the text around them contradicts or retracts them."""
     before, _, after = split_reply(text)
     statements = [
         (name, stated) for name, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated
@@ -356,7 +358,7 @@ _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(]
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
+    """Return the id of an entry's criterion, such as `c0`; any other text is returned stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
     found = next(filter(None, map(_ID.fullmatch, stated)), None)

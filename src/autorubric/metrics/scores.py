@@ -1,4 +1,4 @@
-"""Scores, and true scores: those that the scoring rule of the run gives for the labels."""
+"""Scores, and true scores: the scores that the run's scoring rule gives for the labels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PLACES = 12
 
 
 def describe_rule(rule: ScoreRule) -> str:
-    """A rule in words: how abstentions count, and the unit of the scores."""
+    """Describe a rule: how abstentions count, and the unit of the scores."""
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
 
 
 def read_rule(settings: Any) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none.
+    """Return the rule in a grader's settings; None if they have none.
 
     Raises:
         InputError: they are damaged.
@@ -47,7 +47,7 @@ def read_rule(settings: Any) -> ScoreRule | None:
 
 
 class ScorePairs(NamedTuple):
-    """Scores and true scores of the rows that have both."""
+    """The scores and true scores of the rows that have both."""
 
     rows: Ints  # which rows
     judged: Floats  # the run's scores
@@ -57,19 +57,19 @@ class ScorePairs(NamedTuple):
     span: float = 1.0  # the largest possible error of a score
 
     def renumber(self, places: Ints) -> ScorePairs:
-        """The pairs with new row numbers: `places` has that of each row, below 0 for rows to leave out."""
+        """Return the pairs with new row numbers from `places`; rows with a negative number are left out."""
         kept = places[self.rows] >= 0
         return self._replace(rows=places[self.rows][kept], judged=self.judged[kept], true=self.true[kept])
 
 
 def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """What each point adds to the score per point of weight; NaN for what the score leaves out."""
+    """Return the value of each point per unit of weight; NaN for points that the score leaves out."""
     abstentions = []
     for column in table.columns:
         weight = column.criterion.weight
         worst = float(column.values.max() if weight < 0 else column.values.min())
         abstentions.append(score_abstention(weight, worst, rule.cannot_assess))
-    # The last place of a row is the abstention's, which code −1 finds.
+    # The last place of a row is for abstentions, so that the code −1 selects it.
     last = np.array(abstentions, float)
     values = np.column_stack([build_value_table(table.columns), last]) if abstentions else np.empty((0, 1))
     value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
@@ -77,7 +77,7 @@ def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | Non
 
 
 def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """The score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score."""
+    """Return the score of every row by the rule of `autorubric.core.scoring`; NaN if nothing can be scored."""
     value = value_points(table, codes, rule, means)
     scored = ~np.isnan(value)
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
@@ -97,12 +97,12 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
 def pair_scores(
     table: Table, scores: Floats, codes: Ints, means: Floats | None = None, penalties: Floats | None = None
 ) -> ScorePairs:
-    """The run's scores, and the true scores by the run's own rule.
+    """Pair the run's scores with the true scores by the run's own rule.
 
-    The rule is the recorded one; without a record, the published default, unless only another rule gives every score.
-    A true score leaves out the criteria without a verdict, as the score does. If the grader has a length penalty, it
-    lowers the true score too: by the penalty of the text if that explains every score, else (with a user's own
-    length) by as much as it lowered the score.
+    The rule is the recorded one; without a record, it is the published default, unless only another rule gives every
+    score. A true score leaves out criteria without a verdict, as the score does. A length penalty lowers the true
+    score too: by the penalty of the text if that explains every score, else (with a custom length function) by as
+    much as it lowered the score.
     """
     rule = table.rule or _guess_rule(table, scores, codes, means)
     plain = score_rows(table, codes, rule, means)
@@ -128,9 +128,9 @@ def pair_scores(
             )
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
-            warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
+            warnings.append(f"{hidden} of the scores are 0, so their true scores may have a smaller length penalty")
     elif off:
-        warnings.append(f"no known rule makes {pluralize(off, 'score')} of the verdicts")
+        warnings.append(f"no known scoring rule gives {pluralize(off, 'score')} from the verdicts")
     rows = np.flatnonzero(both)
     return ScorePairs(
         rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _find_widest_span(table)
@@ -138,7 +138,7 @@ def pair_scores(
 
 
 def _find_widest_span(table: Table) -> float:
-    """The largest distance of two scores of one item, as bare sums."""
+    """Return the largest possible difference between two scores of one item, as bare sums."""
     if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
@@ -146,12 +146,12 @@ def _find_widest_span(table: Table) -> float:
 
 
 def _apply_penalty(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
-    """Scores less a penalty; at least 0 where scores are normalized."""
+    """Subtract a penalty from scores; at least 0 if scores are normalized."""
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
 def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
-    """The first rule that gives every score, else the default."""
+    """Return the first rule that gives every score, else the default."""
     known = ~np.isnan(scores)
     for normalize, strategy in product((True, False), CannotAssessStrategy):
         rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
@@ -161,7 +161,7 @@ def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None)
 
 
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
-    """The fields of a result that are about scores, by name."""
+    """Return the result fields about scores, by name."""
     judged, true = pairs.judged, pairs.true
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)

@@ -31,9 +31,9 @@ class ShownLabels:
     """Labels other than those of the graded dataset.
 
     Attributes:
-        origin: where they are from, for pages.
+        origin: the source of the labels, for pages.
         by_item: the labels of each labelled item.
-        are_single: whether they are of single pairs, so that `agree` measures them as those of a label store.
+        are_single: whether they are labels of single pairs, which `agree` measures like those of a label store.
     """
 
     origin: str
@@ -42,7 +42,7 @@ class ShownLabels:
 
 
 def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
-    """A fingerprint of the labels that count. It stays the same while the run is being labelled.
+    """Return a fingerprint of the labels that count. It stays the same while the run is being labelled.
 
     Args:
         run: the run directory.
@@ -63,7 +63,7 @@ def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
 
 
 def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
-    """The labels to show; None for those of the graded dataset.
+    """Return the labels to show; None for those of the graded dataset.
 
     Raises:
         InputError: the labels that were chosen are wrong.
@@ -92,7 +92,7 @@ def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> Sh
 
 
 def _find_places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> dict[str, int] | None:
-    """The places of the items with these names; None if one has ground truth and the labels are only for others."""
+    """Find the places of the items with these names; None if one has ground truth and the labels are for others."""
     found = {}
     with lines.path.open("rb") as file:
         for index in range(len(lines)):

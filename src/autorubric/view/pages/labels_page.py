@@ -17,7 +17,7 @@ _MOST_DISPUTES = 20
 
 
 def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
-    """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
+    """Return the queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
     with source.reading() as connection:
