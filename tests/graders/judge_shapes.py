@@ -416,6 +416,13 @@ LIST = (
 # On two criteria: what is read of each, None where it is asked about again.
 OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
     ('{"verdicts": {"c0": "MET", "c1": "UNMET"}}', ("MET", "UNMET")),
+    ('{"results": {"c0": {"verdict": "MET"}, "c1": {"verdict": "UNMET"}}}', ("MET", "UNMET")),
+    ('c1: {"criterion_status": "UNMET"}\nc0: {"criterion_status": "MET"}', ("MET", "UNMET")),
+    (LIST.replace(': "c', ': "C-'), ("MET", "UNMET")),
+    ("c0: MET, c1: UNMET", ("MET", "UNMET")),
+    ("c0: With m = 1 g, c1 = 2 holds.\nVerdict: MET\n\nc1: UNMET", ("MET", "UNMET")),
+    (f"{LIST}\nSo c0 is met while c1 is not.", ("MET", "UNMET")),
+    (f"{LIST}\nSo c0 is met, but not criterion c1.", ("MET", "UNMET")),
     ("c0: [[MET]]\nc1: Only coal is named. [[UNMET]]", ("MET", "UNMET")),
     ("c0: It is not [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
     ("c0: If it had a date, [[MET]]\nc1: [[UNMET]]", (None, "UNMET")),
