@@ -222,11 +222,15 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
         inner = (value for entry in objects for value in (entry, *entry.values()) if isinstance(value, Mapping))
         fields = (field for entry in inner for field in entry.items())
         entries = [_build_entry(*field) for field in fields if _ID.fullmatch(field[0]) or _NUMBER.fullmatch(field[0])]
+        if not (entries or any(map(_find_id, objects))):
+            named = _NAMED.findall(remove_thinking(reply.text))
+            entries = [*map(_build_entry, named, objects)] if len(named) == len(objects) else []
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
 def _build_entry(name: str, value: Any) -> dict[str, Any]:
-    return {"criterion_id": name, "criterion_status": value, "selected_option": value}
+    fields = value if isinstance(value, Mapping) else {"criterion_status": value, "selected_option": value}
+    return {**fields, "criterion_id": name}
 
 
 def _read_sections(text: str) -> list[dict[str, Any]]:
@@ -237,6 +241,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
     """
     if scan_json(text).broken is not None:
         return []
+    text = _NEXT_ID.sub("\n", text)
     kinds: dict[str, list[re.Match[str]]] = {}
     for line in _NUMBERED.finditer(text):
         kind = "c" if line["number"][0] in "cC" else _NOT_WORDS.sub("", line["kind"]).lower()
@@ -346,14 +351,17 @@ _NUMBER = re.compile(r"(?:criteri[^\W\d_]+[\W_]*)?#?(\d{1,3})\W*")
 _GUESSED = {"criterion_id", "label", "explanation"}
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_WORDS = re.compile(r"[\W_]+")
+_NAMED = re.compile(r"^[^\w\n]*(?:criterion[ _])?(c\d+)[^\w{]{0,20}(?:json\s*)?\{", re.IGNORECASE | re.MULTILINE)
+"""The id before an object without one: `c0: {`."""
 _SUMMARY = re.compile(
     r"^(?:[^\w\n]|_)*+(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
 )
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
-_BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
+_BEFORE_ID = re.compile(r"(?:[,;]|\b(?:and|but|while|whereas))(?: not)?\s+(?=(?:criterion )?c\d+\b)")
+_NEXT_ID = re.compile(r"[,;]\s+(?=[*_`]*c\d+[*_` ]*[:=][*_` ]*(?:(?:un|not )?met|cannot[ _]assess)\b)", re.IGNORECASE)
 _ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")
-_ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
+_ID = re.compile(r"\W*(?:criterion[\s_-]*)?c[\s_-]?(\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
 """An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""
 
 
@@ -362,7 +370,7 @@ def _find_id(entry: Mapping[str, Any]) -> str:
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
     found = next(filter(None, map(_ID.fullmatch, stated)), None)
-    return found[1].lower() if found else next(iter(stated), "").strip().lower()
+    return f"c{found[1]}" if found else next(iter(stated), "").strip().lower()
 
 
 @cache
