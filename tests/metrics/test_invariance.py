@@ -175,7 +175,7 @@ def measured(graded: Make, rows: Sequence[Row], criteria: Sequence[Criterion] = 
     made = graded(criteria)
     for truth, said in rows:
         made.add(truth, said)
-    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=300, per_judge=True, seed=0)
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=50, per_judge=True, seed=0)
     whole = found.model_dump()
     return numbers({**whole, "per_judge": list(whole["per_judge"].values())})
 

@@ -298,6 +298,7 @@ def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_key
     assert all(type(value) is float for value in (*first.values(), *second.values()))
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_restarted_verl_worker_pays_for_no_reward_again(tmp_path: Path) -> None:
     with LoopbackEndpoint(replier=lambda body: MET).in_thread() as endpoint:
         settings = {"judge": f"judge@{endpoint.base_url}", "run_dir": str(tmp_path / "run")}
