@@ -26,9 +26,9 @@ from benchmarks.record import Record
 SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
-_ABOVE_THEIR_GOALS = ("agree", "synthesize")
+_ABOVE_THEIR_GOALS = ("synthesize",)
 """The numbers in the guide."""
-GUARD = {"grade": 74, "agree": 158, "synthesize": 399}
+GUARD = {"grade": 74, "agree": 150, "synthesize": 399}
 """Guards against growth: a few functions above the counts when these were last lowered."""
 _STAND_IN = f"{SOURCE}/testing/"
 

@@ -91,7 +91,7 @@ validate value verify view vote wait wake warn watch weigh weight widen withdraw
 FORMS = ("is", "has", "have", "are", "was", "may", "can", "must", "needs", "as", "from", "to", "with")
 """Predicates and conversions."""
 NOUNS = """
-beta_cdf _beta_fraction bounded_interval bounded_mean_intervals clustered_interval gwet_ac gwet_pairs
+beta_cdf _beta_fraction bounded_interval bounded_mean_intervals clustered_interval gwet_ac
 jackknife_intervals jackknife_variance kappa_interval _kappa_variance kappas kendall mean_interval
 mean_kappa_interval pearson precision_recall rogan_gladen_interval spearman standard_error t_p_value t_quantile
 wilson_interval cross_fit _cross_fit _permutation_test _mean _mode _weighted_mean _weighted_mode

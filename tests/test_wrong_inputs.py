@@ -166,7 +166,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: graded(conccurrency=4), "unknown setting 'conccurrency'; did you mean 'concurrency'?"),
     (lambda: graded(calls="each"), "calls: 'each' is unknown; expected one of per_criterion, per_item"),
     (lambda: graded(quorum=2), "quorum=2 is more than the number of judges, 1"),
-    (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE go together"),
+    (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE must be used together"),
     (
         lambda: graded(judge=(), evidence=True),
         "evidence has no effect without judge=MODEL; leave it out",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from benchmarks.soak import PARTS, run
 
 if __name__ == "__main__":
-    unknown = [name for name in sys.argv[1:] if name not in PARTS]
-    if unknown:
-        sys.exit(f"the soak has no part {unknown[0]!r}; there are {', '.join(PARTS)}")
-    run(sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.soak", description="Test the promises of docs/promises.md; fails if one is broken."
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
+    parts = parser.parse_args().parts
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part is named {', '.join(sorted(unknown))}; see --help")
+    run(parts)

@@ -17,7 +17,7 @@ from autorubric.errors import called_at, find_caller
 T = TypeVar("T")
 
 _RARELY = 200_000
-"""Net new objects before a collection. 256 calls in flight allocate 20,000; with that, 500 calls caused one."""
+"""Net new objects before a collection. 256 calls in flight allocate 20,000; with this, 500 calls caused one."""
 
 _STEP = 1.0
 """Seconds after which a waiting thread checks for signals."""
@@ -31,7 +31,7 @@ _running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
+    """Return the result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
 
     All calls in a process share one loop, so that connections stay open between them. The first Ctrl-C calls the
     listeners (see `on_interrupt`) and is raised when the coroutine has ended; without listeners, or when repeated,
@@ -74,7 +74,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _await_result(future: Future[T]) -> T:
-    """The result of a future; waits in short steps, because a signal to another thread would not end the wait."""
+    """Wait for a future in short steps, because a signal to another thread would not end the wait."""
     while True:
         try:
             return future.result(timeout=_STEP)
@@ -99,7 +99,7 @@ def on_interrupt(heard: Callable[[], object]) -> Iterator[None]:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop: uvloop's if it is installed, which needs less CPU per call, else asyncio's.
+    """Return a new event loop: uvloop's if it is installed, which needs less CPU per call, else asyncio's.
 
     Example:
         >>> loop = new_event_loop()
@@ -116,7 +116,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def rare_collections() -> Iterator[None]:
     """Collect garbage rarely, and only among new objects, until the last such block of the process ends.
 
-    A run allocates many objects and nearly no cycles; the default settings cost more than a tenth of its CPU.
+    A run allocates many objects and almost no cycles; the default settings cost more than a tenth of its CPU time.
 
     Example:
         >>> before = gc.get_threshold()
@@ -182,7 +182,7 @@ def _ensure_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped; `sys.exit` in a task reaches its waiter and must not end the loop."""
+    """Run the loop until it is stopped; `sys.exit` in a task reaches the waiter and must not end the loop."""
     while True:
         try:
             loop.run_forever()

@@ -135,7 +135,7 @@ class NotSavedError(AutorubricError):
 
 
 def find_first_cause(error: BaseException) -> BaseException:
-    """The first error in an exception group; any other error is returned unchanged.
+    """Return the first error in an exception group; any other error is returned unchanged.
 
     Example:
         >>> find_first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
@@ -162,7 +162,7 @@ def shorten(text: str, most: int = _LONGEST_SHOWN) -> str:
 
 
 def clip(text: str, most: int) -> str:
-    """The text, or its beginning with an ellipsis where it is longer than `most` characters.
+    """Return the text, or its beginning with an ellipsis where it is longer than `most` characters.
 
     Example:
         >>> clip("What is longer", 8)
@@ -172,7 +172,7 @@ def clip(text: str, most: int) -> str:
 
 
 def pluralize(count: int, noun: str) -> str:
-    """A count and its noun, in the plural if needed.
+    """Return a count and its noun, in the plural if needed.
 
     Example:
         >>> pluralize(2, "list item"), pluralize(0, "query"), pluralize(2, "batch"), pluralize(1_000, "criterion")
@@ -190,7 +190,7 @@ def pluralize(count: int, noun: str) -> str:
 
 
 def format_first(names: Sequence[object], most: int = 5) -> str:
-    """The first of some names or numbers, and how many more there are.
+    """Return the first of some names or numbers, and how many more there are.
 
     Example:
         >>> format_first([1, 2, 3], most=2), format_first(["a", "b"])
@@ -249,7 +249,7 @@ called_at: ContextVar[tuple[str, int]] = ContextVar("called_at", default=("autor
 
 
 def find_caller() -> FrameType:
-    """The innermost frame outside the package."""
+    """Return the innermost frame outside the package."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
         frame = frame.f_back

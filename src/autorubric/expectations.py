@@ -31,7 +31,7 @@ _ENDINGS = ("_type", "_parsing", "_from_float", "_attributes", "_exact")
 
 
 def describe_expectation(problem: Mapping[str, Any], shape: str = "") -> str:
-    """What was expected of a value, such as `expected a whole number`; a validator's own message is unchanged.
+    """Return what was expected of a value, such as `expected a whole number`; a validator's own message is unchanged.
 
     Args:
         problem: one of the errors of a `ValidationError`.
@@ -62,7 +62,7 @@ def describe_expectation(problem: Mapping[str, Any], shape: str = "") -> str:
 
 
 def format_place(place: Sequence[str | int]) -> str:
-    """The path to a place in nested values.
+    """Return the path to a place in nested values.
 
     Example:
         >>> format_place(("options", 0, "value"))

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_stub_names(file: str) -> dict[str, str]:
-    """The home module of each name that a stub imports by a line `from MODULE import NAME as NAME`.
+    """Return the home module of each name that a stub imports by a line `from MODULE import NAME as NAME`.
 
     Args:
         file: the path of the module, next to its `.pyi` stub.

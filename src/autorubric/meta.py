@@ -57,7 +57,7 @@ class ImprovementRunner:
         self.config = config
 
     async def run(self) -> ImprovementResult:
-        """The improved rubric, or the original if no wording was proven better.
+        """Return the improved rubric, or the original if no wording was proven better.
 
         Raises:
             InputError: an argument or label is wrong, or there are too few labels; nothing was spent.
@@ -84,12 +84,12 @@ class ImprovementRunner:
         return _build_result(self.rubric, found)
 
     def _prepare_items(self, items: RubricDataset) -> RubricDataset:
-        """The items with the given prompt; their own rubric is used only if they have labels on it."""
+        """Return the items with the given prompt; their own rubric is used only if they have labels on it."""
         own = items.rubric if any(item.ground_truth is not None for item in items) else self.rubric
         return replace(items, prompt=self.task_prompt or items.prompt, rubric=own)
 
     async def _assess(self, out: Path) -> ImprovementResult:
-        """The rubric with its issues; without submissions, no wording can be proven better."""
+        """Return the rubric with its issues; without submissions, no wording can be proven better."""
         config = self.config
         judge = config.eval_llm if isinstance(config.eval_llm, LLMConfig) else config.eval_llm[0].llm_config
         judge = _limit_tokens(judge, 2048)
@@ -202,7 +202,7 @@ def _build_models(config: ImprovementConfig) -> dict[str, Any]:
 
 
 def _limit_tokens(config: LLMConfig, max_tokens: int) -> LLMConfig:
-    """The configuration with a limit on its replies, which a budget needs for reservations."""
+    """Return the configuration with a limit on its replies, which a budget needs for reservations."""
     return config if config.max_tokens else replace(config, max_tokens=max_tokens, max_tokens_fixed=False)
 
 
@@ -226,7 +226,7 @@ def _build_result(original: Rubric, found: ImproveResult) -> ImprovementResult:
 
 
 def _build_iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[IterationResult]:
-    """The original, then each tested wording together with those accepted before it."""
+    """Yield the original, then each tested wording together with those accepted before it."""
     tests: Sequence[Mapping[str, Any]] = record["tests"]
     reached = {test["criterion"]: test["before"] for test in tests} or dict(record["agreement"])
     yield _build_iteration(0, original, reached)
@@ -250,7 +250,7 @@ def _build_iteration(number: int, rubric: Rubric, reached: Mapping[str, float | 
 
 
 def get_standalone_meta_rubric() -> Rubric:
-    """The meta-rubric for a rubric without its task.
+    """Return the meta-rubric for a rubric without its task.
 
     Example:
         >>> rubric = get_standalone_meta_rubric()
@@ -261,7 +261,7 @@ def get_standalone_meta_rubric() -> Rubric:
 
 
 def get_in_context_meta_rubric() -> Rubric:
-    """The meta-rubric for a rubric with its task.
+    """Return the meta-rubric for a rubric with its task.
 
     Example:
         >>> len(get_in_context_meta_rubric())
@@ -277,7 +277,7 @@ async def evaluate_rubric_standalone(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """A report on how well a rubric meets the standalone principles, with a verdict on each and a score.
+    """Return a report on how well a rubric meets the standalone principles, with a verdict on each and a score.
 
     `autorubric.review` also quotes, proposes wordings, and resumes.
 
@@ -306,7 +306,7 @@ async def evaluate_rubric_in_context(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """A report on how well a rubric fits its task; see `evaluate_rubric_standalone`.
+    """Return a report on how well a rubric fits its task; see `evaluate_rubric_standalone`.
 
     Args:
         rubric: the rubric.
@@ -346,7 +346,7 @@ async def _evaluate(
 
 
 async def _grade_rubric(rubric: Rubric, task: str | None, grader: CriterionGrader) -> EnsembleEvaluationReport:
-    """The report on a rubric by the meta-rubric, in the context of its task if there is one."""
+    """Return the report on a rubric by the meta-rubric, in the context of its task if there is one."""
     meta = get_standalone_meta_rubric() if task is None else get_in_context_meta_rubric()
     report = await meta.grade(as_submission(rubric, task), grader, _TASK)
     assert isinstance(report, EnsembleEvaluationReport)

@@ -9,7 +9,7 @@ from autorubric.errors import InputError
 
 @cache
 def find_plugins(group: str) -> dict[str, EntryPoint]:
-    """The entry points that installed packages register in a group, sorted by name.
+    """Return the entry points that installed packages register in a group, sorted by name.
 
     Args:
         group: what is extended, such as `checks` or `statistics`; the entry point group is `autorubric.<group>`.
@@ -23,7 +23,7 @@ def find_plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, name: str) -> Any | None:
-    """The object that an installed package registers under a name, or None.
+    """Return the object that an installed package registers under a name, or None.
 
     Raises:
         InputError: the entry point cannot be imported; the message names it and quotes the error.

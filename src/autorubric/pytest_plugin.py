@@ -79,7 +79,7 @@ def assert_rubric(
 
 
 def format_verdicts(report: EnsembleEvaluationReport) -> str:
-    """One line per criterion: its name, weight, verdict and reason.
+    """Return one line per criterion: its name, weight, verdict and reason.
 
     Example:
         >>> from autorubric.core.report import EnsembleEvaluationReport
@@ -102,7 +102,7 @@ def _load_rubric(given: Any) -> Rubric:
 
 
 def _find_grader(judge: Any) -> CriterionGrader:
-    """The grader of a judge, built once for each model."""
+    """Return the grader of a judge, built once for each model."""
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.llm.config import LLMConfig
 

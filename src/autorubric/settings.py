@@ -77,7 +77,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     lt: float | None = None,
     **shown: Any,
 ) -> Any:
-    """A field of a settings model.
+    """Return a field of a settings model.
 
     Args:
         default: the default value; `...` if it is required.
@@ -136,7 +136,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
-        """The settings with these values.
+        """Return the settings with these values.
 
         Args:
             values: by field name.
@@ -154,20 +154,20 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     def _locate_problem(
         cls, problem: Mapping[str, Any], named: Callable[[str], str]
     ) -> tuple[tuple[str, ...], list[str]]:
-        """The place of a problem and what is wrong there; only the first problem of a place is reported."""
+        """Return the place of a problem and what is wrong there; only the first problem of a place is reported."""
         return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
 
     def collect_given(self) -> dict[str, Any]:
-        """The values that were passed; `from_values` builds equal settings from them."""
+        """Return the values that were passed; `from_values` builds equal settings from them."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
     def list_flags(cls) -> dict[str, Flag]:
-        """How each field appears on the command line, by field name."""
+        """Return how each field appears on the command line, by field name."""
         return dict(_collect_flags(cls))
 
     def list_given_flags(self, names: Iterable[str]) -> list[str]:
-        """The flags of these settings that were passed, as on the command line; a switch that is off was not."""
+        """Return the flags that were passed for these settings, as on the command line, without switches set off."""
         flags, fields = _collect_flags(type(self)), type(self).model_fields
         off = {name for name, one in fields.items() if isinstance(one.default, bool | None)}
         off -= {name for name in off if getattr(self, name) is not fields[name].default}
@@ -185,7 +185,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             raise ConfigError(f"{flags} {verb} no effect without {needed}; leave {them} out, or pass {needed}")
 
     def to_manifest(self) -> dict[str, Any]:
-        """The settings as JSON values for a manifest, without callbacks and Python objects."""
+        """Return the settings as JSON values for a manifest, without callbacks and Python objects."""
         flags = _collect_flags(type(self))
         return {
             name: plain
@@ -194,7 +194,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         }
 
     def dump_passed(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The values that were passed, as JSON values; `from_values` builds equal settings from them.
+        """Return the values that were passed, as JSON values; `from_values` builds equal settings from them.
 
         Args:
             without: names to omit.
@@ -210,7 +210,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         return values
 
     def list_sources(self) -> tuple[Path, ...]:
-        """The files and directories that are read."""
+        """Return the files and directories that are read."""
         flags = _collect_flags(type(self))
         named = [value for name, value in self if flags[name].reads]
         return tuple(
@@ -242,12 +242,12 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
 @cache
 def _collect_flags(model: type[Settings]) -> Mapping[str, Flag]:
-    """The flags of a model; cached, because a command needs them several times."""
+    """Return the flags of a model; cached, because a command needs them several times."""
     return {name: build_flag(name, field) for name, field in model.model_fields.items()}
 
 
 def build_flag(name: str, field: FieldInfo) -> Flag:
-    """How a field appears on the command line."""
+    """Return how a field appears on the command line."""
     extra = field.json_schema_extra
     found = extra.get("flag") if isinstance(extra, dict) else None
     flag = found if isinstance(found, Flag) else Flag()
@@ -255,7 +255,7 @@ def build_flag(name: str, field: FieldInfo) -> Flag:
 
 
 def list_kinds(annotation: Any) -> list[Any]:
-    """The plain types in an annotation: members of unions and sequences, without `None` and metadata.
+    """Return the plain types in an annotation: members of unions and sequences, without `None` and metadata.
 
     Example:
         >>> list_kinds(Sequence[Path | str] | None)
@@ -344,7 +344,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
-    """One message for each field, a validator's own if there is one; unknown names first."""
+    """Return one message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
     for problem in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
         place, message = model._locate_problem(cast("Any", problem), named)
@@ -356,7 +356,7 @@ _FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
 
 
 def _rename_flags(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
-    """A validator's message, with its flags replaced by the names that the user wrote: config keys, or Python."""
+    """Replace flags in a validator's message by the names that the user wrote: config keys, or Python names."""
     names = {flag.name: name for name, flag in _collect_flags(model).items()}
 
     def rename(match: re.Match[str]) -> str:

@@ -37,7 +37,7 @@ _OUTPUT = re.compile("<output>(.*?)</output>", re.DOTALL | re.IGNORECASE)
 
 
 def parse_thinking_output(text: str) -> ThinkingOutputDict:
-    """The first thinking and the first output section of a text; without an output section, the rest of the text.
+    """Return the first thinking and the first output section of a text; without the latter, the rest of the text.
 
     Example:
         >>> parse_thinking_output("Well: <thinking>Hm.</thinking> <output>Yes.</output> Bye.")
@@ -49,7 +49,7 @@ def parse_thinking_output(text: str) -> ThinkingOutputDict:
 
 
 def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
-    """Both parts of a submission; other keys of a dict are ignored with a warning.
+    """Return both parts of a submission; other keys of a dict are ignored with a warning.
 
     Raises:
         ValueError: it is neither a string nor a dict of strings.
@@ -73,7 +73,7 @@ def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
 
 
 def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
-    """The points that a text loses for its length; a string counts as a whole, tags included.
+    """Return the points that a text loses for its length; a string counts as a whole, tags included.
 
     Example:
         >>> penalty = LengthPenalty(free_budget=2, max_cap=6, exponent=1.0)

@@ -432,7 +432,7 @@ def test_labels_that_stay_open_count_by_those_of_their_batch(
     assert run(["agree", str(made), "--labels", str(sheet)]) == 0
     out = capsys.readouterr().out
     assert "0.000 [" in out
-    assert "note: batch 0: 40 of 80 labels; valid if these are a random part, not the easy ones" in out
+    assert "note: batch 0: 40 of 80 labels; valid only if these are a random part, not the easy ones" in out
 
 
 def test_labels_of_another_state_of_the_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -510,7 +510,7 @@ BAD_LABELS: list[tuple[str, str]] = [
     (f"{HEAD}0,,0,Short,0.5,-1,{DRAW},MET\n", ":2: item, criterion"),
     (f"{HEAD}0,t0,1,Short,0.5,0,{DRAW},MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
     (f"{HEAD}0,t1,0,Short,0.5,0,{DRAW},MET\n", ":2: id is 't1', but the run's item 0 has 't0'"),
-    (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n0,,0,Short,0.5,0,{DRAW},UNMET\n", "there is one already"),
+    (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n0,,0,Short,0.5,0,{DRAW},UNMET\n", "has a label already"),
     (
         f'{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n1,,0,Short,0.5,0,"9 of 9, seed 1",MET\n',
         ":3: batch 0 comes from two draws",

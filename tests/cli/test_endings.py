@@ -236,7 +236,7 @@ def test_rewards_of_a_program_have_a_state_and_leave_the_directory_to_other_runs
         found = status(out)
         assert (found.kind, found.state) == ("rewards", "unfinished")
         assert found.stopped.startswith("budget of 12,000 tokens reached")
-        assert found.advice == "run it again with a budget of 31,000 tokens (estimated: 1 of 4 have ended)"
+        assert found.advice == "run it again with a budget of 31,000 tokens (estimated: 1 of 4 are done)"
         reward(TEXTS[:4], rubric=RUBRIC, judge=judge, out=out, budget_tokens=31_000)
         assert (status(out).state, status(out).row_counts[:3]) == ("completed", (4, 4, 0))
         grade(dataset(1), judge=judge, out=out)

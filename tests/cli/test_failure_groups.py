@@ -91,8 +91,8 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
     [
         ("budget of 900 tokens reached, ...; resume with a budget of 1,800 tokens",
          "a --budget-tokens=900", (" a budget of 1,800 tokens", "a --budget-tokens 1800")),
-        ("budget of 100 tokens reached, ...; resume with a budget of 9,200 tokens (estimated: 3 of 7 have ended)",
-         "a -b", (" a budget of 9,200 tokens (estimated: 3 of 7 have ended)", "a -b --budget-tokens 9200")),
+        ("budget of 100 tokens reached, ...; resume with a budget of 9,200 tokens (estimated: 3 of 7 are done)",
+         "a -b", (" a budget of 9,200 tokens (estimated: 3 of 7 are done)", "a -b --budget-tokens 9200")),
         ("budget of $0.20 reached, ...; resume with a budget of $0.50",
          "a --budget-usd 0.2 b", (" a budget of $0.50", "a b --budget-usd 0.50")),
         ("m: HTTP 500: out of memory; resume with a budget of $6e-05", "", (" a budget of $6e-05", "")),

@@ -86,7 +86,7 @@ def test_few_commands_lead_from_a_budget_for_no_item_to_a_finished_run(
         words += ["--processes", processes, "--budget-tokens", "1"]
         assert run(words) == 1
         told = [capsys.readouterr().out]
-        assert " tokens (a guess: none of 12 has ended):\n" in told[0]
+        assert " tokens (a guess: none of 12 is done):\n" in told[0]
         while len(told) < 9 and run(shlex.split(told[-1].splitlines()[-1])[1:]):
             told.append(capsys.readouterr().out)
         assert "(estimated: " in told[-1] and len(told) == 2  # the third session finishes

@@ -66,7 +66,7 @@ def test_text_names_file_row_criterion_and_rule(rows: Path, capsys: pytest.Captu
     assert "another language" not in err
     rows.write_text("- 성인의 하루 최대 복용량이 4그램이라고 명시한다.\n", "utf-8")
     run(["lint", str(rows.rename(rows.with_suffix(".yaml")))])
-    known = "the rules on wording know English and Chinese only"
+    known = "the wording rules support only English and Chinese"
     assert capsys.readouterr().err.splitlines()[-1] == f"note: 1 rubric in another language; {known}"
 
 

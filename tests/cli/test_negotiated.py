@@ -19,6 +19,7 @@ def noted(out: Path) -> list[str]:
     return [note.partition(" does not accept ")[2] for note in manifest["negotiated"]]
 
 
+@pytest.mark.usefixtures("forked")
 def test_grading_tells_it_once_and_a_later_session_keeps_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -438,7 +438,7 @@ def test_a_blank_submission_is_one_whatever_another_column_contains(tmp_path: Pa
         for name in ("rows.jsonl", "rows.json"):
             with (
                 pytest.warns(UserWarning, match=f"{name}: '{other}' is not read where 'submission' is blank"),
-                pytest.warns(UserWarning, match="'submission' is blank or null; such submissions are graded"),
+                pytest.warns(UserWarning, match="'submission' is blank or null; blank submissions are graded"),
             ):
                 items = RubricDataset.from_file(tmp_path / name).items
             found.append([item.submission for item in items] + [item.metadata[other] for item in items])

@@ -87,7 +87,7 @@ def test_a_writer_that_fails_leaves_the_rubric_as_it_is_and_is_asked_again(scene
 def test_a_list_of_demands_that_cannot_be_had_is_a_missing_reward_and_no_zero(scene: Scene) -> None:
     def check(folder: Path, scene: Scene) -> None:
         if folder.name in ("401", "402"):  # they last, so a training ends
-            with pytest.raises(RewardFailed, match=f"the judge can give none: .*HTTP {folder.name}"):
+            with pytest.raises(RewardFailed, match=f"the judge cannot give one: .*HTTP {folder.name}"):
                 rewards(Rewarder(grader(scene, folder, compound="all")), 1)
         else:
             assert rewards(Rewarder(grader(scene, folder, compound="all")), 1) == [(None, None)] * 3

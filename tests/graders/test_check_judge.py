@@ -82,7 +82,7 @@ def test_a_judge_that_returns_something_else_than_judgments_is_named() -> None:
             return self.made
 
     for made, shown in ((None, "None"), ([True], r"\[True\]"), ([], r"\[\]")):
-        with pytest.raises(TypeError, match=f"^Odd.judge returned {shown}; expected a Judgment for each criterion"):
+        with pytest.raises(TypeError, match=f"^Odd.judge returned {shown}; expected a Judgment for each requested"):
             asyncio.run(ChecksFirst(Odd(made)).judge(JudgeInput("So.", (POLITE,)), (0,), never))
 
 

@@ -98,7 +98,7 @@ def test_settings_that_cannot_work_are_refused_at_construction(settings: dict[st
         ({}, "judge 'a' needs one of judge_model_config and llm_config"),
         ({"judge_model_config": MODEL, "llm_config": MODEL}, "judge 'a' needs one of"),
         ({"judge_model_config": 3}, "judge 'a' has a model of type int; expected LLMConfig or a string"),
-        ({"judge_model_config": MODEL, "judge_id": " "}, "judge_id=' '; expected a name"),
+        ({"judge_model_config": MODEL, "judge_id": " "}, "judge_id=' '; expected a non-empty string"),
         ({"judge_model_config": MODEL, "repeats": 0}, "judge 'a' has repeats=0; expected a whole number from 1"),
     ],
 )

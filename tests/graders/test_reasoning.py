@@ -187,6 +187,7 @@ def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: P
 
 
 @pytest.mark.filterwarnings("ignore:.* with reasoning, which")
+@pytest.mark.usefixtures("forked")
 def test_items_that_differ_only_in_their_reasoning_are_equal(tmp_path: Path) -> None:
     """Of eight items, four have the answer A and four B: each has its own reply, or four share one."""
     data, path = RubricDataset("Say thanks.", RUBRIC), tmp_path / "data.json"

@@ -204,4 +204,4 @@ def test_the_items_of_a_folder_decide_once_and_a_note_says_where_a_pipe_is_recor
         with ThreadPoolExecutor() as pool:
             pool.submit(pipe.write_text, text)
             assert run([*words, "--dry-run"]) == 0
-    assert "other/used.jsonl records which items were used; pass --used FILE" in capsys.readouterr().err
+    assert "other/used.jsonl; pass the same --used FILE" in capsys.readouterr().err

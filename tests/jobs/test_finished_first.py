@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pytest
+
 from autorubric import Criterion, Rubric, RubricDataset, grade, reward, select, synthesize
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
@@ -75,6 +77,7 @@ def test_a_budget_for_half_of_the_calls_finishes_about_half_of_the_records(tmp_p
                 assert spent(half) <= budget
 
 
+@pytest.mark.usefixtures("forked")
 def test_synthesize_with_any_concurrency_finishes_as_many_queries_as_a_budget_covers(tmp_path: Path) -> None:
     cases: dict[str, dict[str, Any]] = {
         "basic": {"limit": 30},

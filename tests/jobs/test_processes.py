@@ -439,6 +439,6 @@ async def test_a_process_of_a_service_that_cannot_start_lets_the_others_end(tmp_
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        with pytest.raises(AutorubricError, match="process 1 of the service does not start"):
+        with pytest.raises(AutorubricError, match="process 1 of the service did not start"):
             await Service({}, 3, 4).run(listening, lambda: None, Stop())
     assert ended == [1, 2]

@@ -165,7 +165,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq99,Moon,MET,ana\n", "a.csv:3: no item has the id"),
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Mon,MET,ana\n", "no criterion is named 'Mon'"),
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Tone,MET,ana\n", "not one of bad, good"),
-    ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Moon,MET,../x\n", "no slash, backslash or control"),
+    ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Moon,MET,../x\n", "not contain a slash"),
     ("a.csv", "id,criterion,label,annotator,seconds\nq0,Moon,MET,ana,1\nq0,Tone,bad,ana,soon\n", "seconds='soon'"),
     ("a.csv", "id,criterion,label\nq0,Moon,MET\n", "pass --annotator NAME"),
     ("a.csv", "id,criterion,note\nq0,Moon,MET\n", "no column for label"),
@@ -241,7 +241,7 @@ def test_an_export_that_is_imported_twice_adds_nothing_and_a_longer_one_only_its
     with label_queue(run) as queue:
         queue.label("fay", 5, 1, "MET")
     other = autorubric.export_labels(run, target=tmp_path / "other.jsonl")
-    with pytest.raises(InputError, match="only be added where there are no labels yet"):
+    with pytest.raises(InputError, match="only be imported into an empty label store"):
         autorubric.import_labels(copy, files=other)
 
 
@@ -266,7 +266,7 @@ def test_a_tie_has_no_label_in_whatever_order_the_rows_come(tmp_path: Path) -> N
         file = tmp_path / f"labels{len(found)}.csv"
         file.write_text("\n".join(["id,criterion,label,annotator", *order]))
         autorubric.import_labels(run, files=file)
-        with pytest.warns(UserWarning, match="annotators are tied on 1 of 1 pair without a decision, left out"):
+        with pytest.warns(UserWarning, match="annotators are tied on 1 of 1 pair without adjudication; "):
             final_file = autorubric.export_labels(run, target=run.with_suffix(".csv"), final=True)
         final = final_file.read_text().splitlines()[1:]
         assert sorted(line[:12] for line in final) == ["q1,Moon,MET,", "q2,Moon,UNME", "q3,Short,MET"]
@@ -445,7 +445,7 @@ def test_batches_of_label_next_are_taken_in_their_order_and_drawn_with_all_earli
         write_csv(files[batch], [{**row, "verdict": "MET"} for row in rows])
     with pytest.raises(InputError, match=r"batch 1 was drawn from \d+ open pairs, and \d+ are open now"):
         autorubric.label_next(run, n=4, labels=files[1:2])
-    with pytest.raises(InputError, match="batch 2 was drawn after 2 others, of which 0 are here"):
+    with pytest.raises(InputError, match="batch 2 was drawn after 2 others, but only 0 of them are here"):
         autorubric.import_labels(run, files=files[2], annotator="ana")
     assert not read_history(run).events
     for file in files:

@@ -396,11 +396,11 @@ def test_annotators_against_one_another_the_judge_and_the_adjudication(run: Path
     }
     assert found.adjudicated is not None
     assert (found.adjudicated.n, found.adjudicated.accuracy.value) == (2, 1.0)
-    assert any("annotators differ on 1 pair without a decision" in note for note in found.notes)
+    assert any("annotators differ on 1 pair without adjudication" in note for note in found.notes)
     left = "1 of 8 labelled pairs left out: the judgment failed, or the judge or the label abstains (not applicable)"
     # The pair that is not decided has no majority.
     assert left.replace("8", "7") in found.notes and found.judge.n == 6
-    assert any(note.startswith("annotators are tied on 1 of 1 pair without a decision, ") for note in found.notes)
+    assert any(note.startswith("annotators are tied on 1 of 1 pair without adjudication; ") for note in found.notes)
     of_ben = autorubric.label_agreement(run, annotator="ben")
     assert of_ben.judge.accuracy.value == pytest.approx(2 / 7)
     assert of_ben.notes == (left,)

@@ -154,7 +154,7 @@ READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
     ("Argilla 2, nested", [{"id": "q0", "fields": {}, "metadata": {}, "suggestions": {},
                             "responses": {"Moon": [{"value": "UNMET", "user_id": "ana"}]}}],
      {}, {("q0", "Moon", "ana"): "UNMET"},
-      ["its answers have no status, so drafts and discarded ones count as well"]),
+      ["its answers have no status, so drafts and discarded ones count too"]),
     ("Argilla 1", [ARGILLA_1], {}, {("q0", "Moon", "ana"): "UNMET"}, []),
     ("Argilla 1, hub", [HUB], {}, {("q0", "Moon", "ana"): "UNMET", ("q0", "Stars", "ana"): "4"}, []),
     ("Prodigy, yes or no", [prodigy("reject", task="Moon"), prodigy("accept", task="Short"),

@@ -12,7 +12,7 @@ import pytest
 
 from autorubric import InputError
 from autorubric.errors import NotSavedError, RunLockedError
-from autorubric.labels import Ask, History, label_queue, read_history, store_path
+from autorubric.labels import STORE, Ask, History, label_queue, read_history
 from autorubric.labels.label_store import label_store
 from tests.labels.runs import answers, graded
 from tests.processes import LONG, environment
@@ -92,7 +92,7 @@ def test_a_full_disk_saves_nothing_of_a_label_and_keeps_those_before(run: Path) 
         out, _ = process.communicate("full\n", timeout=LONG)
     _, *lines, _, ended = out.splitlines()
     assert (process.returncode, ended) == (0, "ended 0")
-    assert lines[-1].startswith(f"full {store_path(run)}: not saved: ")
+    assert lines[-1].startswith(f"full {run / STORE}: not saved: ")
     assert len(lines) > 10
     assert len(read_history(run).events) == len(lines) - 1
     with label_queue(run) as queue:  # and the store takes labels again
@@ -114,7 +114,7 @@ def test_a_full_disk_takes_no_new_store(run: Path) -> None:
 def test_the_database_refuses_to_change_or_delete_an_event(run: Path) -> None:
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")
-    connection = sqlite3.connect(store_path(run))
+    connection = sqlite3.connect(run / STORE)
     for statement in ("UPDATE events SET verdict = 'UNMET'", "DELETE FROM events"):
         with pytest.raises(sqlite3.IntegrityError, match="events are only added"):
             connection.execute(statement)
@@ -192,13 +192,13 @@ def test_threads_may_label_at_once(run: Path) -> None:
         ("", "has no name"),
         ("  ", "has no name"),
         ("a" * 4096, "has 4096 characters; at most 100"),
-        ("../ana", "no slash, backslash or control character"),
-        ("a\\b", "no slash, backslash or control character"),
+        ("../ana", "must not contain a slash, backslash or control character"),
+        ("a\\b", "must not contain a slash, backslash or control character"),
         ("ana\n", None),
-        ("a\nb", "no slash, backslash or control character"),
-        ("a\0b", "no slash, backslash or control character"),
-        ("a\u202eb", "no slash, backslash or control character"),
-        ("a\ud800", "no slash, backslash or control character"),
+        ("a\nb", "must not contain a slash, backslash or control character"),
+        ("a\0b", "must not contain a slash, backslash or control character"),
+        ("a\u202eb", "must not contain a slash, backslash or control character"),
+        ("a\ud800", "must not contain a slash, backslash or control character"),
         ("..", "reserved"),
         ("Majority", "reserved"),
     ],
@@ -256,17 +256,17 @@ def test_a_label_whose_pair_has_changed_is_kept_and_not_counted(run: Path) -> No
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough", b"\0" * 5000])
 def test_a_file_that_is_no_store_is_refused(run: Path, content: bytes) -> None:
     (run / "labels").mkdir()
-    store_path(run).write_bytes(content)
+    (run / STORE).write_bytes(content)
     with pytest.raises(InputError, match=r"labels\.sqlite cannot be read as a label store"):
         read_history(run)
     with pytest.raises(InputError, match=r"labels\.sqlite cannot be read as a label store"), label_store(run):
         pass
-    assert store_path(run).read_bytes() == content
+    assert (run / STORE).read_bytes() == content
 
 
 def test_another_programs_database_is_refused(run: Path) -> None:
     (run / "labels").mkdir()
-    connection = sqlite3.connect(store_path(run))
+    connection = sqlite3.connect(run / STORE)
     connection.execute("CREATE TABLE things(a)")
     connection.commit()
     connection.close()
@@ -289,7 +289,7 @@ def test_a_flipped_bit_anywhere_in_the_events_costs_one_of_them_and_is_told(run:
             assert task is not None
             queue.label("ana", task.pair.index, task.pair.place, verdict, note="why", seconds=2)
         queue.undo("ana")
-    path = store_path(run)
+    path = run / STORE
     events = read_history(run).events
     whole = path.read_bytes()
     size = int.from_bytes(whole[16:18])
@@ -317,10 +317,10 @@ def test_a_flipped_bit_anywhere_in_the_events_costs_one_of_them_and_is_told(run:
 def test_what_a_newer_version_wrote_is_refused(run: Path) -> None:
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")
-    with sqlite3.connect(store_path(run)) as connection:
+    with sqlite3.connect(run / STORE) as connection:
         connection.execute("PRAGMA user_version = 1000")
     connection.close()
-    newer = r"written by a newer autorubric \(version 1000\); use that one"
+    newer = r"written by a newer autorubric \(version 1000\); use that version"
     with pytest.raises(InputError, match=newer):
         read_history(run)
     with pytest.raises(InputError, match=newer), label_queue(run):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, grade
-from autorubric.labels import Ask, Policy, Queue, label_queue, read_history, store_path
+from autorubric.labels import STORE, Ask, Policy, Queue, label_queue, read_history
 from autorubric.labels.drawing import draw_batch
 from autorubric.testing import LoopbackEndpoint
 from tests.labels.runs import answers, graded, with_options
@@ -41,7 +41,7 @@ def test_the_draw_is_on_disk_before_its_first_pair_is_shown(run: Path) -> None:
     with label_queue(run, Ask(size=5, seed=3)) as queue:
         task = queue.next("ana")
         assert task is not None
-        connection = sqlite3.connect(store_path(run))
+        connection = sqlite3.connect(run / STORE)
         rows = connection.execute(
             "SELECT item, criterion, batch, policy, seed, probability, open FROM events WHERE kind = 'draw'"
         ).fetchall()
@@ -199,7 +199,7 @@ def test_adjudication_is_an_event_of_its_own_and_wins(run: Path) -> None:
         assert queue.history.verdict(key) == "UNMET"
         queue.undo("cy")
         assert len(queue.disputes()) == 1
-        with pytest.raises(InputError, match="item q5, criterion 'Short' has no label to decide between"):
+        with pytest.raises(InputError, match="item q5, criterion 'Short' has no labels to adjudicate"):
             queue.adjudicate("cy", 5, 0, "MET")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import LedgerError
+from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor, abandon_on_error
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request, Usage
@@ -103,3 +104,25 @@ async def test_a_refused_key_stops_a_run_that_does_not_read_the_failure() -> Non
         await run.run_to_end(None, None, lambda: RunState.of(1, 0, [], run.activity, ()))
     assert (run.stopped, run.refused) == ("the key is wrong", True)
     assert run.advice.startswith("check the key")
+
+
+class Broken(StoppableRun):
+    """Makes calls until the budget is reached; the first two break off after they were sent."""
+
+    async def execute(self) -> None:
+        assert self.executor is not None
+        broken = Failure("network", "the process was killed while the call was in flight")
+        lines: list[Reply | Failure] = [broken, broken, *[Reply("MET", usage=Usage(1, 99))] * 2]
+        model = ScriptedModel(lambda request: lines.pop(0), max_tokens=1000)
+        for text in ("Why", "How", "Who", "Yes", "No" * 2000):  # 4 bytes count as a token
+            await self.executor.ask(model, Request((Message("user", text),), "judge", item=text[:3]))
+
+
+async def test_the_advised_budget_expects_no_further_call_to_break_off() -> None:
+    with Ledger.in_memory() as ledger:
+        run = Broken(executor=Executor(ledger, Budget(tokens=3500), detached=False))
+        await run.run_to_end(None, None, lambda: RunState.of(4, 2, [], run.activity, ()))
+    told = run.stopped or ""
+    # Twice 1,001 of the worst case and twice 100; another 200 are left to do.
+    assert " 2,202 spent, and the next call may cost 2,000;" in told
+    assert told.endswith("resume with a budget of 4,500 tokens (estimated: 2 of 4 are done)")

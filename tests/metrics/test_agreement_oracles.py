@@ -20,7 +20,6 @@ from autorubric.metrics.confusion import (
     count_ratings,
     fleiss_kappa,
     gwet_ac,
-    gwet_pairs,
     icc,
     kappas,
     krippendorff_alpha,
@@ -158,19 +157,19 @@ def test_ac1_of_two_raters_by_hand() -> None:
     # 125 items: p_o = 118/125 = 0.944; mean share of the first category (123 + 120)/250 = 0.972;
     # p_e = 2 · 0.972 · 0.028 = 0.054432; AC1 = (0.944 − 0.054432)/(1 − 0.054432) = 0.940776…
     expected = (0.944 - 0.054432) / (1 - 0.054432)
-    assert gwet_pairs([[118, 5], [2, 0]]) == close(expected)
     counts = [[2, 0]] * 118 + [[1, 1]] * 7
     assert gwet_ac(counts) == close(expected)
+    truth = np.array([0] * 123 + [1] * 2)
+    pairs = Part("binary", truth, np.array([0] * 118 + [1] * 5 + [0] * 2), ("MET", "UNMET"))
+    assert measure(pairs)["gwet"] == close(expected)
 
 
 def test_ac2_with_quadratic_weights_by_hand() -> None:
     # Values 0, 1, 2; pairs (0,0), (1,2), (2,0). w = 1, 0.75, 0 → p_o = 1.75/3.
     # Shares: 0: 3/6, 1: 1/6, 2: 2/6. Σπ(1−π) = 1/4 + 5/36 + 2/9 = 22/36.
     # Σw = 3 + 4·0.75 + 0 = 6; p_e = 6/(3·2)·22/36 = 22/36.
-    counts = count_pairs([0, 1, 2], [0, 2, 0], 3)
     expected = (1.75 / 3 - 22 / 36) / (1 - 22 / 36)
     weights = compute_agreement_weights(range(3), "quadratic")
-    assert gwet_pairs(counts, weights) == close(expected)
     assert gwet_ac([[2, 0, 0], [0, 1, 1], [1, 0, 1]], weights) == close(expected)
 
 

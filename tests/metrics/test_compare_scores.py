@@ -52,7 +52,8 @@ def test_scores_of_two_rules_are_not_compared(graded: Make) -> None:
     for figure in (found.score_error, found.score_bias):
         assert (figure.a, figure.b, figure.difference, figure.ci, figure.p_value, figure.n) == (None,) * 5 + (0,)
     assert found.warnings == [
-        "scores are not compared, because different rules computed them: a by skip, bare sums; b by skip, normalized"
+        "scores are not compared, because the runs use different scoring rules: a: skip, bare sums; "
+        "b: skip, normalized"
     ]
     assert (found.accuracy.a, found.accuracy.difference) == (7 / 8, 0.0)
     assert "score error    a –, b –" in found.summary()
@@ -74,7 +75,7 @@ def test_what_partial_credit_is_belongs_to_the_rule(graded: Make) -> None:
             made.add(labels, said)
         runs.append(recorded(made))
     found = compare_judges(runs[0], runs[1], graded_by(graded).dataset, n_replicates=20, seed=1)
-    assert "a by partial 0.25, normalized; b by partial 0.75, normalized" in found.warnings[0]
+    assert "a: partial 0.25, normalized; b: partial 0.75, normalized" in found.warnings[0]
 
 
 def test_a_run_without_a_record_takes_the_rule_of_the_other_where_it_fits(graded: Make) -> None:
@@ -87,7 +88,7 @@ def test_a_run_without_a_record_takes_the_rule_of_the_other_where_it_fits(graded
         assert (found.score_error.a, found.score_error.b) == pytest.approx((0.05, 0.1))
     with_sums = graded_by(graded, normalize=False, rows=[*ROWS, ROWS[0]])
     found = compare_judges(with_sums.run, b.run, a.dataset, n_replicates=20, seed=1)
-    assert found.score_error.a is None and "b by zero, normalized" in found.warnings[-1]
+    assert found.score_error.a is None and "b: zero, normalized" in found.warnings[-1]
 
 
 def test_the_notes_on_scores_say_whose_they_are(graded: Make) -> None:
@@ -100,8 +101,8 @@ def test_the_notes_on_scores_say_whose_they_are(graded: Make) -> None:
     found = compare_judges(penalized, strange, made.dataset, n_replicates=20, seed=1)
     assert found.warnings == [
         "run a: 1 score has a length penalty; the true scores were lowered equally",
-        "run a: 1 of the scores are 0 and may have lost more than their true scores did",
-        "run b: no known rule makes 2 scores of the verdicts",
+        "run a: 1 of the scores are 0, so their true scores may have a smaller length penalty",
+        "run b: no known scoring rule gives 2 scores from the verdicts",
     ]
 
 

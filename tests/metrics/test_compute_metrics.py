@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from autorubric import Criterion, CriterionReport, EvaluationReport, InputError, Rubric, RubricDataset
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.report import Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.metrics import CriterionMetrics, OrdinalCriterionMetrics, compute_metrics
 from autorubric.metrics.compare import compare_judges
 from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.scores import ScoreRule, score_rows
+from autorubric.metrics.scores import score_rows
 from tests.metrics.conftest import FAILED
 from tests.oracles import sk
 
@@ -400,7 +401,7 @@ def test_chance_agreement_is_said_to_be_unknown_only_where_kappa_is(graded: Make
     made.add(["MET", "UNMET"], ["MET", "UNMET"]).add(["UNMET", "UNMET"], ["MET", "UNMET"])
     found = compute_metrics(made.run, made.dataset)
     # All verdicts on "Brief" are MET and its labels are not: p_o = p_e = 1/2, and κ is 0.
-    assert [(c.kappa, c.is_constant, c.is_degenerate) for c in found.per_criterion] == [
+    assert [(c.kappa, c.mcc is None, c.is_degenerate) for c in found.per_criterion] == [
         (0.0, True, False),
         (None, True, True),
     ]

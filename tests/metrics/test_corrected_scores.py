@@ -9,10 +9,10 @@ import pytest
 from autorubric import Criterion, CriterionVerdict, DataItem, Rubric, RubricDataset
 from autorubric.core.judgment import CannotAssessConfig, MultiChoiceVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport, Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.example_run import example_run
-from autorubric.metrics.scores import ScoreRule
 
 
 @dataclass

@@ -146,7 +146,7 @@ def test_preferences_with_labels_are_refused_and_blank_sides_noted(tmp_path: Pat
         graded(tmp_path, [{**row, "alpha": "MET", "beta": "UNMET", "gamma": "UNMET"}])
     with pytest.warns(Note) as notes:
         run = graded(tmp_path, [row])
-    assert "item 0 (rejected): 'submission' is blank or null; such submissions are graded" in str(notes[-1].message)
+    assert "item 0 (rejected): 'submission' is blank or null; blank submissions are graded" in str(notes[-1].message)
     assert agree_scores(run, score="preferred").overall.pairwise_accuracy == 1.0
 
 
@@ -229,7 +229,7 @@ def test_either_side_of_a_preference_may_be_a_message_or_json(tmp_path: Path) ->
     assert {item["prompt"] for item in items} == {"Which?"}
     for wrong, words in (
         ({"chosen": [good, user]}, r"item 0 \(chosen\): 'submission' must be a string, got list"),
-        ({"preferred": "b"}, "item 0: rename the column 'preferred', which a preference is written to"),
+        ({"preferred": "b"}, "item 0: rename the column 'preferred', under which preferences are stored"),
     ):
         with pytest.raises(InputError, match=words):
             grade(

@@ -236,7 +236,7 @@ def test_labels_that_fit_no_pair_are_named() -> None:
     with pytest.raises(InputError) as caught:
         apply_labels(pairs, labels)
     assert len(caught.value.problems) == 4
-    assert caught.value.problems[-1].endswith("the item has ground truth; expected labels of items without")
+    assert caught.value.problems[-1].endswith("the item has ground truth; expected labels of items without it")
     with pytest.raises(InputError, match="k=0"):
         label_next(reports, 0, dataset)
     with pytest.raises(InputError, match="no labels yet"):

@@ -99,7 +99,7 @@ def test_an_equal_text_counts_once_for_one_label(graded: Callable[..., Graded]) 
     run = SimpleNamespace(item_results=[first, second, again])
     found = compute_metrics(run, made.dataset)
     assert found.n_items == 2
-    assert "1 of 3 graded items have the text of one before them and are left out" in found.warnings
+    assert "1 of 3 graded items have the same text as an earlier item and are left out" in found.warnings
     assert read_table(run, made.dataset).items.tolist() == [0, 1]
 
 
@@ -165,7 +165,7 @@ def test_a_length_penalty_takes_from_a_true_score_what_it_hides_in_a_score_of_0(
     stated["free_budget"] = stated["max_cap"] = 50
     found = compute_metrics(run, made.dataset)
     assert found.score_mae == pytest.approx(1.5 / 4)
-    assert "1 of the scores are 0 and may have lost more than their true scores did" in found.warnings
+    assert "1 of the scores are 0, so their true scores may have a smaller length penalty" in found.warnings
 
 
 @each(("n", "m", "shift"), [(3000, 3000, 0.04), (10_000, 10_000, 0.06), (2000, 6000, 0.06), (9, 4, 0.5)])

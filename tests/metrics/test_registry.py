@@ -117,7 +117,7 @@ def test_an_installed_statistic_is_in_the_view_and_in_reports(install: Callable[
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ("kappa = scott_statistics:KAPPA", "there is another one with the name 'kappa'; rename it"),
+        ("kappa = scott_statistics:KAPPA", "another statistic has the name 'kappa'; rename it"),
         (
             "gone = scott_statistics:GONE",
             "entry point 'scott_statistics:GONE' in group",

@@ -81,7 +81,7 @@ def test_a_failed_upload_loses_nothing_and_the_same_command_finishes_it_without_
         assert run(command) == 0
         assert endpoint.counts.requests == calls
     assert f"s3://{store.bucket}/run/items.jsonl: cannot be written: " in told
-    assert f"all results are in {out}; the same command uploads them again without a request" in told
+    assert f"all results are in {out}; to retry the upload, run the same command again; it sends no requests" in told
     assert "dataset.json" in before
     assert "run/dataset.json" not in again  # it had arrived, and is unchanged
     assert "run/items.jsonl" in again

@@ -51,8 +51,8 @@ quotes not escaped                    VV NNNNN NN NNN
 a raw line break                      VV VVVVV VV VVV
 keys in camel case                    VV VVVVV VV VVV
 underscores as in Markdown            VV VVVVV NN NNN
-a bulleted list                       VV UUUUU UU NUU
-a numbered list                       VV UUUUU UU UUU
+a bulleted list                       VV UUUUU NU NUU
+a numbered list                       VV UUUUU NU UUU
 a table                               VV UUUUU UU NUU
 tags                                  VV UUUUU NN NUU
 YAML                                  VV UUUUU NN NUU

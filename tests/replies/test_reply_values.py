@@ -73,7 +73,8 @@ WORDS: list[tuple[object, str | None]] = [
     (0.8, None),
     ("1", None),
     (["MET"], None),
-    ({"verdict": "MET"}, None),
+    ({"verdict": "MET"}, "MET"),
+    ({"verdict": "partly"}, None),
 ]
 
 

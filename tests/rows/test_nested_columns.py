@@ -118,20 +118,20 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     path = written(tmp_path / "rows.jsonl", {"RESPONSE": [SAID], "reference": {"n": 1, "gpt": "Rayleigh."}})
     problems: list[str] = []
     assert not list(Submissions(path)._read_placed(problems))
-    way = "expected a text; choose one in it with --column"
+    way = "expected a string; choose one in it with --column"
     assert problems == [
         f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[-1].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
     number = written(tmp_path / "number.jsonl", {"answer": 4})
     assert not list(Submissions(number)._read_placed(problems))
-    way = "expected a text; write it as text, or choose another column with --column submission=NAME"
+    way = "expected a string; write it as text, or choose another column with --column submission=NAME"
     assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
     [blank], _ = items(written(tmp_path / "blank.jsonl", {"submission": "So.", "prompt": []}))
     assert (blank.submission, blank.prompt) == ("So.", None)
     nested = written(tmp_path / "nested.jsonl", {"output": {"answer": "So."}, "input": {"question": "Why?", "n": 1}})
     assert not list(Submissions(nested)._read_placed(problems))
-    way = "of type dict; expected a text; choose one in it with --column"
+    way = "of type dict; expected a string; choose one in it with --column"
     assert problems[3:] == [
         f"{nested}:1: 'output' is {way} submission=output.answer",
         f"{nested}:1: 'input' is {way} query=input.question",
@@ -298,7 +298,7 @@ def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: 
     source = Submissions(path)
     assert [item.submission for item in source.read_items()] == ["", "So."]
     assert source.notes == [
-        f"{path}:1: 'submission' is blank or null; such submissions are graded, and only the first is noted",
+        f"{path}:1: 'submission' is blank or null; blank submissions are graded, and only the first one is reported",
         f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
     ]
 
@@ -308,7 +308,7 @@ def test_the_first_blank_submission_is_noted(tmp_path: Path) -> None:
     path.write_text("id,question,answer\na,Why?,So.\nb,Why?,\nc,Why?,   \n")
     source = Submissions(path, rubric=Rubric.from_dict(["Is brief."]))
     assert [item.submission.strip() for item in source.read_items()] == ["So.", "", ""]
-    noted = f"{path}:3: 'answer' is blank or null; such submissions are graded, and only the first is noted"
+    noted = f"{path}:3: 'answer' is blank or null; blank submissions are graded, and only the first one is reported"
     assert source.notes == [noted]
 
 

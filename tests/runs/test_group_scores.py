@@ -82,9 +82,9 @@ def test_what_does_not_count_is_told(
 @each(
     ("items", "by", "words"),
     [
-        (rows(("a", 1, 0.5)), "model", "no item has a value of 'model'; the metadata of the items has by"),
+        (rows(("a", 1, 0.5)), "model", "no item has a value for 'model'; the metadata of the items has by"),
         ([GroupedItem("0", {}, 1, 0.5, False)], "model", "the items have no metadata"),
-        (rows((["a"], 1, 0.5)), "by", "item 0: 'by' is of type list; expected a name, number or truth value"),
+        (rows((["a"], 1, 0.5)), "by", "item 0: 'by' is of type list; expected a string, number or boolean"),
         (rows(*((n, 1, 0.5) for n in range(101))), "by", "'by' has 101 different values; at most 100 groups"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_result_and_a_report_of_its_run_have_the_same_groups(tmp_path: Path) -
     assert autorubric.report(run).numbers["summary"]["scores"]["clusters"] == 6
     assert [(row["name"], row["scored"]) for row in found._build_rows()] == [("x", 6), ("y", 6)]
     stopped = replace(run, total_items=20).compare_groups("model")
-    assert stopped.warnings == [*found.warnings, "2 items not opened before the run was stopped"]
+    assert stopped.warnings == [*found.warnings, "2 items not started before the run was stopped"]
     shown = autorubric.report(run, by="model").numbers["groups"]
     assert shown["notes"] == found.warnings
     for row, group in zip(shown["groups"], found.groups, strict=True):

@@ -140,7 +140,7 @@ def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
     assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.6 | 42.9% |" in lines
     assert "| clarity | no vague words, no open comparison | 2 | 0.75 | 0.75 | – |" in lines
     # A measure that no row has evidence for is named all the same.
-    assert "| consistency | judges give one verdict | 0 | – | – | – |" in lines
+    assert "| consistency | judges agree on the verdict | 0 | – | – | – |" in lines
     measured = lines[lines.index("## Quality") :]
     assert [name for name in MEASURES if any(line.startswith(f"| {name} |") for line in measured)] == list(MEASURES)
     assert "| licensed | 2 | 0 | 1 | 0 |" in lines

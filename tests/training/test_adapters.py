@@ -113,7 +113,7 @@ def test_a_judge_that_refuses_from_the_start_ends_a_training_and_a_later_refusal
         source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")), ask_again=0.0)
         function = trl.reward_function(source)
         calls = {"prompts": ["Why?"] * 2, "completions": texts, "rubrics": [RUBRIC] * 2}
-        with pytest.raises(RewardFailed, match=f"can give none: .*{kind}: HTTP 401: no") if ends else nullcontext():
+        with pytest.raises(RewardFailed, match=f"cannot give one: .*{kind}: HTTP 401: no") if ends else nullcontext():
             assert function(**calls) == [None, None], kind
         refusal[0] = None
         assert function(**calls) == [0.75, 0.0], kind
@@ -138,7 +138,7 @@ def test_a_judge_that_gives_no_usable_reply_from_the_start_ends_a_training() -> 
     samples = [Sample(f"Answer {number}.", rubric, "Why?") for number in range(16)]
     assert [reward.value for reward in rewards_now(source, samples)] == [None] * 16
     sent = len(asked)
-    with pytest.raises(RewardFailed, match=r"can give none: .*unusable: .* ended without a usable reply"):
+    with pytest.raises(RewardFailed, match=r"cannot give one: .*unusable: .* ended without a usable reply"):
         rewards_now(source, samples)
     assert len(asked) == sent < 16 * len(rubric) * 3 / 2
 
@@ -298,6 +298,7 @@ def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_key
     assert all(type(value) is float for value in (*first.values(), *second.values()))
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_restarted_verl_worker_pays_for_no_reward_again(tmp_path: Path) -> None:
     with LoopbackEndpoint(replier=lambda body: MET).in_thread() as endpoint:
         settings = {"judge": f"judge@{endpoint.base_url}", "run_dir": str(tmp_path / "run")}

@@ -303,7 +303,7 @@ def test_a_queue_without_pairs_is_refused_and_the_page_says_that_ground_truth_is
                 opened = viewer.post(f"/r/{run}/label/open", {})
                 assert opened.status == (200 if left else 400)
                 assert left or opened.json["problem"].startswith(
-                    "there are no pairs to label: each one has ground_truth"
+                    "there are no pairs to label: each pair has ground_truth"
                 )
                 assert viewer.page(f"/r/{run}/").status == (403 if left else 200)
                 if left:

@@ -102,6 +102,7 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
     assert [entry["label"] for entry in one] == [LABELS[2][place] if place in places else None for place in (0, 1)]
 
 
+@pytest.mark.usefixtures("forked")
 def test_criteria_of_the_same_name_have_their_own_weighted_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

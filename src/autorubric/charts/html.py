@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 def escape_hidden(text: str) -> str:
-    r"""A text with each invisible character replaced by its code point.
+    r"""Return a text with each invisible character replaced by its code point.
 
     Example:
         >>> escape_hidden("a\u202eb\x00")
@@ -46,11 +46,11 @@ def escape_hidden(text: str) -> str:
 
 
 def render_text(text: str, marks: Iterable[Span] = ()) -> str:
-    r"""A text as HTML: escaped, hidden characters as labelled elements, and ranges of it marked.
+    r"""Return a text as HTML: escaped, hidden characters as labelled elements, and ranges of it marked.
 
     Args:
-        text: as it is.
-        marks: ranges, in any order; overlapping ones are joined.
+        text: the unescaped text.
+        marks: ranges, in any order; overlapping ranges are joined.
 
     Example:
         >>> render_text("a < b", [Span(0, 1)])
@@ -99,7 +99,7 @@ def _render_hidden(character: str) -> str:
 
 
 def cut_part(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:
-    """A part of a long text, and where all parts start and end.
+    """Return a part of a long text, and the start and end of all parts.
 
     Example:
         >>> cut_part("abcdefg", 3, 3)
@@ -121,7 +121,7 @@ _STYLE = (
 
 
 def format_float(value: float | None, places: int = 2) -> str:
-    """A number as a table shows it.
+    """Return a number as a table shows it.
 
     Example:
         >>> format_float(0.8371), format_float(-0.0), format_float(None)
@@ -131,7 +131,7 @@ def format_float(value: float | None, places: int = 2) -> str:
 
 
 def format_p_value(value: float | None) -> str:
-    """A p-value as a table shows it.
+    """Return a p-value as a table shows it.
 
     Example:
         >>> format_p_value(0.0371), format_p_value(0.0), format_p_value(None)
@@ -141,14 +141,14 @@ def format_p_value(value: float | None) -> str:
 
 
 def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
-    """A text for a template, with ranges of it marked."""
+    """Return a text for a template, with ranges of it marked."""
     from markupsafe import Markup
 
     return Markup(render_text(text, [Span(*mark) for mark in marks]))
 
 
 def escape_printed(value: Any) -> Any:
-    """What a template prints for a value: in a text, hidden characters are spelled out."""
+    """Return what a template prints for a value: in texts, hidden characters are spelled out."""
     return escape_hidden(value) if type(value) is str else value
 
 
@@ -165,7 +165,7 @@ def build_templates(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
+    # Jinja's own `truncate` drops the whole last word, which is everything in a language without spaces.
     made.filters |= {"text": render_marked, "figure": format_float, "p_value": format_p_value, "truncate": clip}
     return made
 
@@ -182,7 +182,7 @@ def _build_cards() -> Template:
 
 
 def render_judged(criteria: Sequence[Mapping[str, Any]]) -> str:
-    """A card for each judged criterion, for a notebook.
+    """Return a card for each judged criterion, for a notebook.
 
     Args:
         criteria: as `runs.cells.list_entries` gives them.
@@ -195,7 +195,7 @@ def render_judged(criteria: Sequence[Mapping[str, Any]]) -> str:
 
 @cache
 def load_page_template(package: str) -> Template:
-    """The template `page.html` of a package; it extends that of `autorubric.charts`, which has the common head."""
+    """Load the template `page.html` of a package, which extends that of `autorubric.charts`."""
     from jinja2 import DictLoader
 
     sources = {name: files(name).joinpath("page.html").read_text("utf-8") for name in ("autorubric.charts", package)}

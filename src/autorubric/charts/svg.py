@@ -1,6 +1,6 @@
 """Bar, interval and line charts as SVG documents.
 
-There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
+There is room for text of twice the size, because a page that is 320 pixels wide shows charts at half their size.
 """
 
 import re
@@ -32,16 +32,16 @@ class Frame:
     bottom: float
 
     def x(self, share: float) -> float:
-        """The place of a share of the width, in [0, 1]."""
+        """Return the place of a share of the width, in [0, 1]."""
         return self.left + (self.right - self.left) * share
 
     def y(self, share: float) -> float:
-        """The place of a share of the height, from the bottom."""
+        """Return the place of a share of the height, from the bottom."""
         return self.bottom - (self.bottom - self.top) * share
 
 
 def draw_document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
-    """An SVG document.
+    """Return an SVG document.
 
     Args:
         title: read out by screen readers, and written at the top.
@@ -68,7 +68,7 @@ def draw_document(title: str, parts: Iterable[str], size: tuple[int, int] = (WID
 
 
 def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middle", turn: int = 0) -> str:
-    """Words at a place.
+    """Return a text element at a position.
 
     Example:
         >>> draw_text(8, 9, "a < b")
@@ -79,7 +79,7 @@ def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "
 
 
 def draw_line(kind: str, start: tuple[float, float], end: tuple[float, float], colour: str, more: str = "") -> str:
-    """A line between two places; `kind` is its class, `more` further attributes.
+    """Return a line between two places; `kind` is its class, `more` further attributes.
 
     Example:
         >>> draw_line("grid", (8, 9), (8, 20), LINE)
@@ -90,7 +90,7 @@ def draw_line(kind: str, start: tuple[float, float], end: tuple[float, float], c
 
 
 def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
-    """The horizontal lines of a vertical axis, each with its number."""
+    """Return the horizontal lines of a vertical axis, each with its number."""
     lines = []
     for tick, words in zip(ticks, format_ticks(ticks), strict=True):
         y = frame.y((tick - low) / (high - low))
@@ -100,7 +100,7 @@ def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> 
 
 
 def format_ticks(ticks: Sequence[float]) -> list[str]:
-    """The ticks of an axis as text, all with the same number of decimals.
+    """Return the ticks of an axis as text, all with the same number of decimals.
 
     Example:
         >>> format_ticks([0.5, 0.52]), format_ticks([0.0, 5000.0])
@@ -111,7 +111,7 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
 
 
 def choose_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers that an axis from `low` to `high` is marked with, at most about `most`.
+    """Choose round numbers as marks for an axis from `low` to `high`, at most about `most`.
 
     Example:
         >>> choose_ticks(0.0, 1.0), choose_ticks(3.0, 47.0)
@@ -143,13 +143,13 @@ _LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
 
 def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
-    """A bar chart as an SVG document.
+    """Return a bar chart as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         bars: label and height of each bar, from left to right; heights are not negative.
-        x_title: what the labels are.
-        y_title: what the heights are.
+        x_title: the title of the horizontal axis.
+        y_title: the title of the vertical axis.
         top: the end of the vertical axis; by default the highest bar.
 
     Example:
@@ -184,17 +184,17 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
 
 
 def _choose_marks(bars: Sequence[tuple[str, float]], highest: float) -> list[float]:
-    """The numbers on the vertical axis: whole ones where the heights are."""
+    """Return the numbers on the vertical axis: whole ones where the heights are."""
     ticks = choose_ticks(0.0, highest, 4)
     return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
 
 
-# A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
+# A name is above its interval, so that both fit on a narrow page, where the text is twice as large.
 _SIDE, _ROW, _LONGEST = 24, 46, 24.5  # the last one in em
 
 
 def _fit_name(name: str) -> str:
-    """A name, cut to the width of a row, also where the font is as wide as DejaVu.
+    """Return a name, cut to the width of a row, also where the font is as wide as DejaVu.
 
     Example:
         >>> [len(_fit_name(letter * 60)) for letter in "inG潮"]
@@ -211,7 +211,7 @@ def _fit_name(name: str) -> str:
 
 
 class Ranged(NamedTuple):
-    """A named figure; `low` and `high` are None if it has no interval, `baseline` if there is nothing to beat."""
+    """A named value; `low` and `high` are None if it has no interval, `baseline` if it has no baseline."""
 
     name: str
     value: float
@@ -230,10 +230,10 @@ def plot_intervals(
     """Figures with their intervals, one under the other, as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         rows: from top to bottom.
         x_title: what the figures are.
-        ends: of the axis; what lies outside is drawn at its end.
+        ends: the ends of the axis; values outside are drawn at its ends.
         limits: values that dashed lines mark.
 
     Example:
@@ -321,10 +321,10 @@ class Axes:
 
 
 def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
-    """A line chart as an SVG document.
+    """Return a line chart as an SVG document.
 
     Args:
-        title: what it shows.
+        title: the title of the chart.
         series: one or more; there are three colours, which repeat.
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 
@@ -393,6 +393,6 @@ def _draw_legend(name: str, number: int) -> str:
 
 
 def _find_span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
-    """The range of values, with `room` on either side as a share of it."""
+    """Return the range of values, with `room` on either side as a share of it."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)

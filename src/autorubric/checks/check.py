@@ -83,7 +83,7 @@ OWN = "parameter_"
 
 @lru_cache(maxsize=256)
 def build_parameter_model(function: Callable[..., Any]) -> type[BaseModel]:
-    """The strict pydantic model of a check's keyword parameters; its JSON Schema documents them.
+    """Return the strict pydantic model of a check's keyword parameters; its JSON Schema documents them.
 
     Example:
         >>> from autorubric.checks.phrases import starts_with
@@ -153,7 +153,7 @@ def _register(names: Sequence[str], packages: Sequence[str], *, needs_text: bool
 
 
 def judge_count(count: int, noun: str, *, at_least: int | None, at_most: int | None) -> CheckOutcome:
-    """Whether a count lies within its bounds, both inclusive; None leaves a side open.
+    """Return whether a count lies within its bounds, both inclusive; None leaves a side open.
 
     Example:
         >>> judge_count(1, "word", at_least=2, at_most=None)
@@ -164,7 +164,7 @@ def judge_count(count: int, noun: str, *, at_least: int | None, at_most: int | N
 
 
 def quote(text: str, longest: int = 60) -> str:
-    """The text as a reason shows it: in quotes, and with its middle cut out if it is long.
+    """Return the text as a reason shows it: in quotes, and with its middle cut out if it is long.
 
     Example:
         >>> quote("abcdefgh", longest=5)
@@ -177,7 +177,7 @@ def quote(text: str, longest: int = 60) -> str:
 
 
 def compare(count: int, noun: str, relation: Relation, threshold: int) -> CheckOutcome:
-    """Whether a count is less than, or at least, its threshold.
+    """Return whether a count is less than, or at least, its threshold.
 
     Example:
         >>> compare(3, "word", "less than", 3)
@@ -188,7 +188,7 @@ def compare(count: int, noun: str, relation: Relation, threshold: int) -> CheckO
 
 
 def expect(count: int, noun: str, expected: int) -> CheckOutcome:
-    """Whether a count is the expected one.
+    """Return whether a count is the expected one.
 
     Example:
         >>> expect(2, "paragraph", 2).passed
@@ -198,7 +198,7 @@ def expect(count: int, noun: str, expected: int) -> CheckOutcome:
 
 
 def expect_min(count: int, noun: str, expected: int) -> CheckOutcome:
-    """Whether a count reaches the expected one.
+    """Return whether a count reaches the expected one.
 
     Example:
         >>> expect_min(1, "placeholder", 2).passed

@@ -45,7 +45,7 @@ BUILT_IN = (language, length, markdown, phrases, structured_data, *_RULES, *_IFB
 
 
 def _select_checks(modules: tuple[ModuleType, ...], *, colons: int) -> dict[str, Callable[..., CheckOutcome]]:
-    """The checks of these modules by name: class names, or ids, whose parts colons separate."""
+    """Return the checks of these modules by name: class names, or ids, whose parts colons separate."""
     names = {module.__name__ for module in modules}
     mine = {name: check.function for name, check in CHECKS.items() if check.function.__module__ in names}
     return {name: function for name, function in mine.items() if name.count(":") == colons}
@@ -71,7 +71,7 @@ _BOUNDS = {"at_least", "at_most"}
 
 
 def find_check(name: str) -> Check:
-    """The check of this name: built in, registered by `check`, or provided by an installed package.
+    """Return the check of this name: built in, registered by `check`, or provided by an installed package.
 
     Raises:
         InputError: there is none; the message suggests the nearest name.
@@ -89,7 +89,7 @@ def find_check(name: str) -> Check:
 
 
 def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The parameters that the check will run with; call this when loading, before anything is spent.
+    """Return the parameters that the check will run with; call this when loading, before anything is spent.
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable.
@@ -116,7 +116,7 @@ def run_check(
     *,
     context: CheckContext | None = None,
 ) -> CheckOutcome | CheckFailure:
-    """The outcome of a check on a submission with its reason, or why it cannot decide.
+    """Return the outcome of a check on a submission with its reason, or why it cannot decide.
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable; nothing has run.
@@ -146,7 +146,7 @@ def run_check(
 
 
 def validate_parameters(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:
-    """The parameters a check runs with: nulls dropped, integral doubles as integers, types as declared.
+    """Return the parameters a check runs with: nulls dropped, integral doubles as integers, types as declared.
 
     Raises:
         InputError: every unknown, missing or unusable parameter, with the check's name.
@@ -192,7 +192,7 @@ def _describe_problems(check: str, error: ValidationError, given: Parameters, kn
 
 
 def _is_open(model: BaseModel) -> bool:
-    """Whether a check only compares a count with its bounds, and has none by default."""
+    """Return whether a check only compares a count with its bounds, and has none by default."""
     fields = {name.removeprefix(OWN): field for name, field in type(model).model_fields.items()}
     return _BOUNDS <= set(fields) <= _BOUNDS | {"spaces"} and fields["at_least"].default is None
 

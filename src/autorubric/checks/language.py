@@ -93,7 +93,7 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
 
 
 def _find_script_language(text: str) -> str | None:
-    """The language of the script of most letters; None if several languages share that script."""
+    """Return the language of the script of most letters; None if several languages share that script."""
     scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text[:5_000] if letter.isalpha())
     if not scripts:
         return None
@@ -105,7 +105,7 @@ def _find_script_language(text: str) -> str | None:
 
 
 def is_language(spoken: str, code: str) -> bool:
-    """Whether a detected code is the expected one; `zh` takes both scripts.
+    """Return whether a detected code is the expected one; `zh` takes both scripts.
 
     Example:
         >>> is_language("zh-tw", "zh"), is_language("zh-tw", "zh-cn")
@@ -115,7 +115,7 @@ def is_language(spoken: str, code: str) -> bool:
 
 
 def detect_language(text: str) -> str | None:
-    """The most likely language code, the same on every call; None if the text has nothing to detect.
+    """Return the most likely language code, the same on every call; None if the text has nothing to detect.
 
     Example:
         >>> detect_language("Where is the nearest station, please?"), detect_language("123")

@@ -54,7 +54,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 @lru_cache(maxsize=64)
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences as Punkt splits English; other languages are split at every `.`, `?` and `!`.
+    """Return the sentences as Punkt splits English; other languages are split at every `.`, `?` and `!`.
 
     Example:
         >>> split_sentences("Dr. Smith arrived at 5 p.m. sharp. Who saw him?")
@@ -65,7 +65,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def split_by_rules(text: str) -> tuple[str, ...]:
-    """The sentences as the rule-based splitter of the published verifiers finds them.
+    """Return the sentences as the rule-based splitter of the published verifiers finds them.
 
     Line ends count as spaces, and a closing quote moves before the mark it follows.
 
@@ -87,7 +87,7 @@ def split_by_rules(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def split_by_model(text: str) -> tuple[str, ...]:
-    """The sentences as Punkt finds them with NLTK's English model, which the published verifiers use.
+    """Return the sentences as Punkt finds them with NLTK's English model, which the published verifiers use.
 
     Example:
         >>> split_by_model("Bring pens, paper, etc. to class. Mr. Fox waits.")
@@ -98,7 +98,7 @@ def split_by_model(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def tokenize_words(text: str) -> tuple[str, ...]:
-    """The tokens of NLTK's `word_tokenize`: punctuation is a token, contractions are two.
+    """Return the tokens of NLTK's `word_tokenize`: punctuation is a token, contractions are two.
 
     Example:
         >>> tokenize_words("Don't go.")

@@ -115,7 +115,7 @@ def _find_headings(text: str) -> list[tuple[int, str]]:
 
 
 def _find_outer_lists(node: SyntaxTreeNode) -> Iterator[tuple[str, int]]:
-    """The kind and number of items of each list that is in no other list."""
+    """Yield the kind and number of items of each list that is in no other list."""
     for child in node.children:
         if child.type in _LISTS:
             yield _LISTS[child.type], len(child.children)
@@ -158,7 +158,7 @@ class CodeBlock(NamedTuple):
 
 
 def find_fenced_blocks(text: str) -> list[CodeBlock]:
-    r"""Every fenced block in order; one that is never closed runs to the end, as in CommonMark.
+    r"""Return every fenced block in order; one that is never closed runs to the end, as in CommonMark.
 
     Example:
         >>> find_fenced_blocks("Run:\n```Python\nprint(1)\n```\n")
@@ -180,7 +180,7 @@ def find_fenced_blocks(text: str) -> list[CodeBlock]:
 
 
 def strip_fence(text: str) -> str:
-    r"""The text without the one fence that encloses it, or the text itself.
+    r"""Return the text without the one fence that encloses it, or the text itself.
 
     Example:
         >>> strip_fence("```json\n[1]\n```")

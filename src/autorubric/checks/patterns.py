@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def has_match(pattern: str, text: str, flags: int = 0) -> bool:
-    """Whether the pattern matches anywhere in the text.
+    """Return whether the pattern matches anywhere in the text.
 
     Raises:
         CannotCheck: the search did not end in time.
@@ -37,7 +37,7 @@ def has_match(pattern: str, text: str, flags: int = 0) -> bool:
 
 
 def find_all(pattern: str, text: str, flags: int = 0) -> list[str]:
-    r"""Every match that does not overlap an earlier one, whole, whatever groups the pattern has.
+    r"""Return every match that does not overlap an earlier one, whole, whatever groups the pattern has.
 
     Raises:
         CannotCheck: the search did not end in time.
@@ -51,7 +51,7 @@ def find_all(pattern: str, text: str, flags: int = 0) -> list[str]:
 
 
 def has_full_match(pattern: str, text: str, flags: int = 0) -> bool:
-    """Whether the pattern matches the text from its first character to its last.
+    """Return whether the pattern matches the text from its first character to its last.
 
     Raises:
         CannotCheck: the search did not end in time.
@@ -64,7 +64,7 @@ def has_full_match(pattern: str, text: str, flags: int = 0) -> bool:
 
 
 def as_pattern(keyword: str) -> str:
-    r"""A keyword of a rule as a pattern: the keyword itself if it is a valid pattern, else its characters, escaped.
+    r"""Return a rule's keyword as a pattern: unchanged if it is a valid pattern, else with its characters escaped.
 
     The rule verifiers read keywords as patterns. `C++` and `a(b` are not valid in the Python they were written for,
     and crash there; here they match literally.
@@ -80,7 +80,7 @@ def as_pattern(keyword: str) -> str:
 
 
 def find_problem(pattern: str) -> str | None:
-    """Why the pattern cannot be used; None if it can.
+    """Return why the pattern cannot be used; None if it can.
 
     Example:
         >>> find_problem("(")

@@ -109,7 +109,7 @@ def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1
 
 
 def normalize_text(text: str) -> str:
-    """The text in NFKC, folded case, without punctuation and English articles, one space between words.
+    """Return the text in NFKC, folded case, without punctuation and English articles, one space between words.
 
     Example:
         >>> normalize_text("An  APPLE, a day.")
@@ -156,7 +156,7 @@ def _as_list(phrases: str | list[str]) -> list[str]:
 
 
 def _fold_case(text: str, ignore_case: bool) -> str:
-    """The text in composed form; without case, the Turkish dotless and dotted i are one letter."""
+    """Return the text in composed form; without case, the Turkish dotless and dotted i are one letter."""
     return normalize("NFC", text.casefold().replace("i\u0307", "i").replace("ı", "i") if ignore_case else text)
 
 
@@ -296,7 +296,7 @@ def numeric_value(
 
 
 def _write_plainly(text: str, has_unit: bool) -> str:
-    """The text with its numbers as in English: `1.234,5`, `1 234,5` and `1'234.5` become `1234.5`, and `2,5` `2.5`.
+    """Write numbers as in English: `1.234,5`, `1 234,5` and `1'234.5` become `1234.5`, and `2,5` becomes `2.5`.
 
     A single group after a dot stays a decimal (`1.234`); a plain space groups digits only if a unit is expected.
     """
@@ -324,7 +324,7 @@ def _as_decimal(number: float) -> Decimal:
 
 
 def _find_unit(text: str, start: int, end: int, units: list[str]) -> str | None:
-    """The unit next to a number; empty if no unit is required, None if the number has none of them."""
+    """Return the unit next to a number; empty if no unit is required, None if the number has none of them."""
     if not units:
         return ""
     after = text[end : end + 80].lstrip(" ")

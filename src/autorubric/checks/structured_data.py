@@ -21,7 +21,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def find_schema_problem(schema: Any) -> str | None:
-    """Why a schema cannot be used; None if it can.
+    """Return why a schema cannot be used; None if it can.
 
     Example:
         >>> find_schema_problem({"type": 3})
@@ -41,7 +41,7 @@ def find_schema_problem(schema: Any) -> str | None:
 
 
 def describe_violations(document: Any, schema: Any) -> str | None:
-    """The first few places where the document violates the schema; None if it does not.
+    """Return the first few places where the document violates the schema; None if it does not.
 
     Raises:
         CannotCheck: a reference cannot be resolved, or references or nesting go too deep.
@@ -57,7 +57,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
     try:
         errors = list(islice(validator.iter_errors(document), 3))
     except Unresolvable as error:
-        raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not hold") from None
+        raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not contain") from None
     except RecursionError:
         raise CannotCheck("the schema or the document is nested too deeply") from None
     return "; ".join(f"at {_describe_place(error)}: {clip(error.message, 161)}" for error in errors) or None
@@ -77,7 +77,7 @@ def _load_validator_class(draft: str) -> Any:
 
 
 def _build_validator_class(draft: str) -> Any:
-    """The draft's validator with our patterns, and a limit on the references that it follows."""
+    """Return the draft's validator with our patterns, and a limit on the references that it follows."""
     from jsonschema.validators import extend
 
     plain, steps = _load_validator_class(draft), iter(range(_MOST_STEPS))
@@ -123,7 +123,7 @@ def _validate_unique_items(validator: Any, wanted: bool, instance: Any, _: Any) 
 
 
 def _normalize_equal(value: Any) -> Any:
-    """A JSON value with the same `repr` as the values that are equal to it: key order and 1.0 do not count."""
+    """Return a JSON value with the same `repr` as the values that are equal to it: key order and 1.0 do not count."""
     if isinstance(value, dict):
         return {key: _normalize_equal(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -154,7 +154,7 @@ def _validate_additional_properties(validator: Any, below: Any, instance: Any, s
 
 
 def _find_forbidden(part: Any) -> Iterator[str]:
-    """The parts of a schema that could reach outside it or run without bound."""
+    """Yield the parts of a schema that could reach outside it or run without bound."""
     if isinstance(part, Mapping):
         yield from _find_forbidden_keywords(part)
     below = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
@@ -309,7 +309,7 @@ def _refuse_constant(constant: str) -> None:
 def _parse_integer(digits: str) -> int:
     # JSON has no limit; Python refuses to read more than 4,300 digits.
     if len(digits) > 4_000:
-        raise CannotCheck(f"the JSON holds an integer of {len(digits)} digits")
+        raise CannotCheck(f"the JSON contains an integer of {len(digits)} digits")
     return int(digits)
 
 

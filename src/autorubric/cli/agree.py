@@ -145,7 +145,7 @@ def _choose_report(settings: AgreeFlags) -> TableReport:
 
 
 def _report_criteria(settings: AgreeFlags) -> TableReport:
-    """The table of criteria by themselves, or against human scores."""
+    """Return the table of criteria by themselves, or against human scores."""
     if settings.criteria:
         return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
     given = {name: getattr(settings, name) for name in ("score", "labels", "column", "confidence")}
@@ -167,7 +167,7 @@ def _report_label_store(settings: AgreeFlags) -> TableReport:
 
 
 def _report_labels(settings: AgreeFlags) -> TableReport:
-    """What labels say about scores, and which labels to collect next."""
+    """Return what labels say about scores, and which labels to collect next."""
     from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import estimate_labelled_score, label_next
     from autorubric.jobs.labels import correct_scores

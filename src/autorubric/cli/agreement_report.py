@@ -45,7 +45,7 @@ class MetricCell(NamedTuple):
     interval: ConfidenceInterval | None = None
 
     def __str__(self) -> str:
-        """The metric with its interval, for the lines above and below a table."""
+        """Return the metric with its interval, for the lines above and below a table."""
         return show(*self)
 
 
@@ -71,7 +71,7 @@ class TableReport:
     kappa: float | None = None
 
     def render(self, form: str) -> str:
-        """The report as `text`, `md`, `csv` or `json`.
+        """Return the report as `text`, `md`, `csv` or `json`.
 
         Example:
             >>> print(TableReport([{"n": 1}], {}).render("md"))
@@ -107,7 +107,7 @@ def _split_columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def show_agreement(found: MetricsResult, by: str) -> TableReport:
-    """The table of criteria, judges or tags, below the metrics of the whole run."""
+    """Return the table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
     confidence = found.bootstrap.confidence_level if found.bootstrap else 0.95
     kappa, mean, ends = "mean kappa", found.mean_kappa, found.mean_kappa_ci
@@ -126,7 +126,7 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in sort_worst_first(found)]
+    named = [(repr(c.name), None if c.mcc is None else c.kappa_ci) for c in sort_worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
     conclusions = [*describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)]
@@ -140,7 +140,7 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
 
 
 def format_simulation(found: CoverageSimulation) -> Iterator[str]:
-    """How often the intervals covered the true values in samples of the run's own items."""
+    """Yield how often the intervals covered the true values in samples of the run's own items."""
     error = 100.0 * math.sqrt(found.confidence * (1.0 - found.confidence) / found.resamples)
     yield ""
     yield (
@@ -173,7 +173,7 @@ def describe_intervals(
 
 
 def _build_statistics(part: MeasuredModel) -> dict[str, Any]:
-    """A cell for each statistic that has a column, including those of installed packages."""
+    """Return a cell for each statistic that has a column, including those of installed packages."""
     kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
     ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
@@ -243,13 +243,13 @@ def _build_tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 
 def _rank_by_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
-    """A sort key: mean κ (that of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
+    """Return a sort key: mean κ (κ of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
     kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
 def show_judges(found: JudgeAgreement, by: str) -> TableReport:
-    """How much judges agree with each other, by criterion or pair of judges, and where they differ most."""
+    """Return how much judges agree with each other, by criterion or pair of judges, and where they differ most."""
     rows = [
         {
             "criterion": agreement.name,
@@ -298,7 +298,7 @@ def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
 
 
 def show_comparison(found: JudgeComparison) -> TableReport:
-    """Two runs compared on the same labels; a is the first."""
+    """Return two runs compared on the same labels; a is the first."""
     kappa, mean = ("mean kappa", found.mean_kappa) if found.per_criterion else ("kappa, binary", found.micro_kappa)
     whole = [found.accuracy, mean, found.score_error, found.score_bias]
     names = ["accuracy", kappa, "score error", "score bias", *(f"kappa of {one.name}" for one in found.per_criterion)]
@@ -320,7 +320,7 @@ def show_comparison(found: JudgeComparison) -> TableReport:
 
 
 def show_human_scores(found: HumanScoreAgreement) -> TableReport:
-    """How the score and each criterion relate to human scores."""
+    """Return how the score and each criterion relate to human scores."""
     rows = [
         {
             "compared": part.name,
@@ -347,7 +347,7 @@ def show_human_scores(found: HumanScoreAgreement) -> TableReport:
 
 
 def show_analysis(found: RubricAnalysis, rollouts: int) -> TableReport:
-    """How each criterion performs, worst first, and the signal of the rubric for training."""
+    """Return how each criterion performs, worst first, and the signal of the rubric for training."""
     rows = [
         {
             "criterion": each.name,

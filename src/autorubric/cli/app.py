@@ -71,7 +71,7 @@ class _Command(_PlainHelp, typer.core.TyperCommand): ...
 
 @cache
 def _build(loaded: frozenset[str]) -> Callable[..., Any]:
-    """The command line with these commands loaded; cached, because building it takes longer than most commands."""
+    """Build the command line with these commands; cached, because building it takes longer than most commands."""
     app = typer.Typer(
         name="autorubric",
         cls=_Group,
@@ -90,7 +90,7 @@ def _build(loaded: frozenset[str]) -> Callable[..., Any]:
 
 
 def load_command(name: str) -> Callable[..., int]:
-    """The function of a command."""
+    """Return the function of a command."""
     from autorubric.background import no_collections
 
     with no_collections():  # loading leaves no garbage; collecting takes a sixth of the time
@@ -145,7 +145,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _add_batch_sizes(arguments: Iterable[str]) -> Iterator[str]:
-    """The words of a command line; `--batch` without a number gets the value for the provider's own limit."""
+    """Yield the words of a command line; `--batch` without a number gets the value for the provider's own limit."""
     bare = False
     for word in arguments:
         if bare and word != _ANY_SIZE and not word.isdecimal():

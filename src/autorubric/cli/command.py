@@ -97,7 +97,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
 
 def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """The settings in a YAML, TOML or JSON file; relative paths are relative to the file.
+    """Return the settings in a YAML, TOML or JSON file; relative paths are relative to the file.
 
     Raises:
         ConfigError: the file is not a mapping or is empty, or a key is not a string.
@@ -121,7 +121,7 @@ def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
 
 
 def _find_collections(annotation: Any) -> Iterator[Any]:
-    """The collection types in an annotation."""
+    """Yield the collection types in an annotation."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         for member in members[:1] if origin is Annotated else members:
@@ -172,7 +172,7 @@ def _choose_metavar(field: FieldInfo, kind: Any) -> str | None:
 
 
 def _choose_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
-    """The type for the command line, and whether it takes several values."""
+    """Return the type for the command line, and whether it takes several values."""
     kinds = list_kinds(annotation)
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
@@ -181,7 +181,7 @@ def _choose_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
 
 
 def format_command(arguments: Sequence[str]) -> str:
-    r"""The shell command that resumes a run, from the directory in which this process was started.
+    r"""Return the shell command that resumes a run, from the directory in which this process was started.
 
     A script that starts the command can set `AUTORUBRIC_AGAIN` to its own command.
 
@@ -213,7 +213,7 @@ def format_command(arguments: Sequence[str]) -> str:
 
 
 def _quote_word(word: str) -> str:
-    """A word quoted for a shell; bytes that are not UTF-8 are escaped."""
+    """Return a word quoted for a shell; bytes that are not UTF-8 are escaped."""
     try:
         word.encode()
     except UnicodeEncodeError:

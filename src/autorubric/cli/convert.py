@@ -37,7 +37,7 @@ def convert(settings: ConvertSettings) -> int:
 
 
 def build_report(done: Conversion) -> dict[str, Any]:
-    """The report on a conversion as JSON values.
+    """Return the report on a conversion as JSON values.
 
     Example:
         >>> from autorubric.formats import Conversion
@@ -74,7 +74,7 @@ def build_report(done: Conversion) -> dict[str, Any]:
 
 
 def format_report(done: Conversion, target: Path | None = None) -> Iterator[str]:
-    r"""The report on a conversion as lines of text.
+    r"""Yield the report on a conversion as lines of text.
 
     Example:
         >>> from autorubric.formats import Conversion

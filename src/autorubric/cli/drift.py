@@ -125,7 +125,7 @@ def _list_plain(audit: AuditSummary) -> dict[str, Any]:
 
 
 def format_signal(signals: GroupSignals) -> Iterator[str]:
-    """The signal of groups, as lines of text."""
+    """Yield the signal of groups, as lines of text."""
     yield f"groups of the last window: {signals.groups:,}, variance within groups {format_float(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  effective number of independent criteria: {signals.effective:.1f} of {signals.criteria:.1f}"
@@ -137,7 +137,7 @@ def format_signal(signals: GroupSignals) -> Iterator[str]:
 
 
 def format_compound(found: CompoundShare) -> str:
-    """The share of points from criteria with several demands, as a line of text."""
+    """Return the share of points from criteria with several demands, as a line of text."""
     graded = "each demand is judged" if found.graded == "all" else "one verdict each"
     first, last = ("–" if share is None else f"{share:.0%}" for share in (found.first, found.last))
     return (
@@ -147,7 +147,7 @@ def format_compound(found: CompoundShare) -> str:
 
 
 def format_audit(audit: AuditSummary) -> Iterator[str]:
-    """The results of the audits, as lines of text."""
+    """Yield the results of the audits, as lines of text."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped
     yield f"audit: {pluralize(audit.audits, 'audit')}, {failed:,} failed" + (

@@ -72,7 +72,7 @@ _BINARY = "kappa of the binary ones"
 
 
 def format_label_status(found: LabelStatus) -> Iterator[str]:
-    """The state of the labels, as lines of text."""
+    """Yield the state of the labels, as lines of text."""
     yield f"{pluralize(found.pairs, 'pair')} with labels"
     if found.labelled_items:
         yield f"{pluralize(found.labelled_items, 'item')} with ground truth in the dataset, not counted here"
@@ -100,7 +100,7 @@ _METHODS = {"raw": "as judged", **CORRECTIONS}
 def show_corrected(
     found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None
 ) -> TableReport:
-    """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
+    """Build the table of the mean score and each criterion's rate: as judged, as labelled, and corrected."""
     rows = [{"metric": name, **_build_cells(corrections)} for name, corrections in _list_corrections(found)]
     drawn = "; valid if the labelled items were drawn at random (Rogan-Gladen also if stratified by label)"
     above = [
@@ -115,13 +115,13 @@ def show_corrected(
 
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> TableReport:
-    """The pairs of item and criterion to label next, as a file to fill in."""
+    """Return the pairs of item and criterion to label next, as a file to fill in."""
     below = ["", "write a file with --csv, fill in its column verdict, and pass it to labels --import or --labels"]
     return TableReport(rows, rows, (), below, TEXTS)
 
 
 def show_labelled_score(found: LabelledScore) -> TableReport:
-    """The mean score estimated from labels collected with `--label-next`."""
+    """Return the mean score estimated from labels collected with `--label-next`."""
     metric = _name_mean_score(found.clamped)
     rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _to_cell(found.estimate)}]
     notes = list(found.notes)
@@ -130,7 +130,7 @@ def show_labelled_score(found: LabelledScore) -> TableReport:
 
 
 def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "criterion") -> TableReport:
-    """The judge against the labels of a label store, by criterion or judge; annotators against each other."""
+    """Return the judge against the labels of a label store, by criterion or judge; annotators against each other."""
     judge = found.judge
     if by == "judge" and not found.by_judge:
         raise InputError("--by judge needs a run with several judges; this run has one")
@@ -174,7 +174,7 @@ def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
 
 
 def format_annotators(found: Annotators) -> Iterator[str]:
-    """How much annotators agree with each other; nothing if no pair has two labels."""
+    """Yield how much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
         kappas = _format_kappas(MetricCell(two.mean_kappa), MetricCell(two.kappa), _BINARY)
         yield f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}{kappas}"
@@ -185,7 +185,7 @@ def format_annotators(found: Annotators) -> Iterator[str]:
 
 
 def _format_kappas(mean: MetricCell, pooled: MetricCell, name: str) -> str:
-    """The two kappas over several criteria, without one that is undefined while the other is not."""
+    """Return the two kappas over several criteria, without one that is undefined while the other is not."""
     both = [("mean kappa", mean), (name, pooled)]
     known = [(named, kappa) for named, kappa in both if kappa.value is not None] or both[:1]
     return "".join(f", {named} {kappa}" for named, kappa in known)
@@ -196,7 +196,7 @@ def _list_corrections(found: CorrectedScores) -> list[tuple[str, Corrections]]:
 
 
 def _name_mean_score(apart: int) -> str:
-    """The name of the mean score; `apart` items have a score that differs from the sum of their criteria."""
+    """Return the name of the mean score; `apart` items have a score that differs from the sum of their criteria."""
     return "mean score before clamping" if apart else "mean score"
 
 

@@ -48,13 +48,13 @@ def _format_summary(run: LintRun) -> str:
     lines = [f"{pluralize(run.criteria, 'criterion')} in {pluralize(run.rubrics, 'rubric')}: {found}"]
     lines += [f"{count:>7,}  {rule}" for rule, count in run.by_rule.most_common()]
     if unread := run.by_language.total() - sum(run.by_language[code] for code in (None, "en", "zh")):
-        known = "the rules on wording know English and Chinese only"
+        known = "the wording rules support only English and Chinese"
         lines.append(f"note: {pluralize(unread, 'rubric')} in another language; {known}")
     return "\n".join(lines)
 
 
 def _format_output(findings: Iterable[Finding], rules: Sequence[Rule], form: str) -> Iterator[str]:
-    """The output in pieces, each as soon as it is known."""
+    """Yield the output in pieces, each as soon as it is known."""
     if form == "sarif":
         from autorubric import __version__
         from autorubric.linting.sarif import to_sarif

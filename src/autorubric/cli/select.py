@@ -111,7 +111,7 @@ def _format_curve(summary: SelectionSummary) -> Iterable[str]:
 
 
 def _format_shares(summary: SelectionSummary) -> Iterable[str]:
-    """What was kept by source and by model, and the lengths of answers."""
+    """Yield what was kept by source and by model, and the lengths of answers."""
     for found in summary.by_source if len(summary.by_source) > 1 else ():
         decided = found.selected + found.dropped
         share = "none decided" if found.share is None else f"{found.share:.1%} of the {decided} decided"

@@ -155,7 +155,7 @@ def list_budget_cover(rows: Collection[ModelEstimate], settings: EndpointSetting
 
 
 def format_division(rows: Iterable[ModelEstimate]) -> str:
-    """A line that says when one process is enough."""
+    """Return a line that says when one process is enough."""
     calls = sum(row.calls for row in rows)
     time = format_duration(max(calls / ONE_PROCESS, 1))
     return (

@@ -1,4 +1,4 @@
-"""Criteria: what a submission is graded by."""
+"""Criteria, by which submissions are graded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NominalAggregation: TypeAlias = Literal["mode", "weighted_mode", "unanimous"]
 ScaleType: TypeAlias = Literal["ordinal", "nominal"]
 
 MOST_WEIGHT = 1e12
-"""Of either sign. In sums of larger weights, small ones are lost to rounding."""
+"""Maximum absolute weight. In sums of larger weights, small ones would be lost to rounding."""
 
 
 def _parse_number(value: Any) -> Any:
@@ -67,7 +67,7 @@ class CriterionOption(KeepingModel):
     _expected: ClassVar[Mapping[str, str]] = {"": 'an option, such as {"label": "Partly", "value": 0.5}'}
 
     def problems(self) -> list[str]:
-        """What is wrong with the label and the value.
+        """Return the problems of the label and the value.
 
         Example:
             >>> CriterionOption(label="Partly", value=0.5).problems()
@@ -180,7 +180,7 @@ class Criterion(KeepingModel):
         return next((i for i, option in enumerate(self.options or ()) if option.na), None)
 
     def get_option_value(self, index: int) -> float:
-        """The value of the option at `index`, counted from 0.
+        """Return the value of the option at `index`, counted from 0.
 
         Raises:
             ValueError: the criterion is binary, or has no such option.
@@ -196,7 +196,7 @@ class Criterion(KeepingModel):
         return options[index].value
 
     def find_option_by_label(self, label: str) -> int:
-        """The index of the option with this label, ignoring case and surrounding spaces.
+        """Return the index of the option with this label, ignoring case and surrounding spaces.
 
         Raises:
             ValueError: the criterion is binary, or has no such option.
@@ -214,7 +214,7 @@ class Criterion(KeepingModel):
         raise ValueError(f"Label {label!r} not found. Available: {[option.label for option in options]}")
 
     def worst_option_among(self, candidate_indices: Iterable[int]) -> int:
-        """The index of the option that scores least: lowest value, or highest for a negative weight.
+        """Return the index of the option that scores least: lowest value, or highest for a negative weight.
 
         Of equal options, the first one.
 
@@ -234,7 +234,7 @@ class Criterion(KeepingModel):
         return min(candidates, key=lambda index: sign * options[index].value)
 
     def worst_scored_option(self) -> tuple[int, CriterionOption]:
-        """The index and the option that scores least of those that are scored at all.
+        """Return the index and the option that scores least of those that are scored at all.
 
         Raises:
             ValueError: the criterion is binary.
@@ -249,7 +249,7 @@ class Criterion(KeepingModel):
         return index, options[index]
 
     def with_guaranteed_na_option(self) -> Criterion:
-        """This criterion, with `CANONICAL_NA_OPTION` added where no option means "not applicable".
+        """Return this criterion, with `CANONICAL_NA_OPTION` added if no option means "not applicable".
 
         A binary criterion is returned unchanged.
 
@@ -288,7 +288,7 @@ _PARAMETERS = "what a check takes is under 'parameters'"
 
 
 def find_check_problems(check: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the name and the keys of a check."""
+    """Return the problems with the name and the keys of a check."""
     found = []
     if "name" not in check:
         found.append('check has no name; expected {"name": "…", "parameters": {…}}')
@@ -305,7 +305,7 @@ def find_check_problems(check: Mapping[str, Any]) -> list[str]:
 
 
 def name_criteria(criteria: Sequence[Criterion]) -> list[str]:
-    """A name for each criterion, unique in the rubric.
+    """Return a name for each criterion, unique in the rubric.
 
     It is the criterion's own, with its section if two share it, or `C1`, `C2`, … by position if it has none.
 
@@ -329,7 +329,7 @@ def name_criteria(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """The criteria with distinct names and ids: repeated names get a number, repeated ids are removed.
+    """Return the criteria with distinct names and ids: repeated names get a number, repeated ids are removed.
 
     Example:
         >>> twice = [Criterion(name="Tone", requirement="Is kind"), Criterion(name="Tone", requirement="Is calm")]
@@ -355,7 +355,7 @@ _MOST = 1000
 
 
 def format_rubric(kind: str, criteria: Sequence[Criterion], guidelines: str | None) -> str:
-    """The `repr` of the criteria if it is short, else their number, points and names.
+    """Return the `repr` of the criteria if it is short, else their number, points and names.
 
     Example:
         >>> long = [Criterion(name=f"C{n}", weight=2, requirement="Names a cause. " * 30) for n in range(30)]
@@ -375,7 +375,7 @@ def format_rubric(kind: str, criteria: Sequence[Criterion], guidelines: str | No
 
 
 def build_criterion_rows(criteria: Sequence[Criterion]) -> Iterator[dict[str, Any]]:
-    """A row for each criterion.
+    """Yield a row for each criterion.
 
     Example:
         >>> next(build_criterion_rows([Criterion(requirement="Is brief")]))["name"]

@@ -25,7 +25,7 @@ POINTS = "points"
 
 
 def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
-    """Whether a mapping is such a criterion, by its keys.
+    """Return whether a mapping is a criterion with described scores, by its keys.
 
     Example:
         >>> has_described_scores({"criteria": "Is it kind?", "score1_description": "No."})
@@ -35,7 +35,7 @@ def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
 
 
 def read_scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
-    """The criterion: its options are the descriptions, worth 0 to 1.
+    """Return the criterion: its options are the descriptions, worth 0 to 1.
 
     Raises:
         InputError: the question or a description is missing.
@@ -64,7 +64,7 @@ def _build_options(texts: list[str]) -> list[CriterionOption]:
 
 
 def _number_alike(texts: Sequence[str], numbers: Sequence[float]) -> list[str]:
-    """The texts as labels of options, numbered if two read alike or one is blank."""
+    """Return the texts as labels of options, numbered if two read alike or one is blank."""
     folded = {text.strip().casefold() for text in texts}
     if len(folded) == len(texts) and "" not in folded:
         return [*texts]
@@ -79,7 +79,7 @@ class _Level(NamedTuple):
 
 
 def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry of a criterion with its scale as options; one without options and with one scale, else unchanged.
+    """Return a criterion's entry with its only scale as options; unchanged if it has options or several scales.
 
     A scale is a list of levels with points or a score, texts by consecutive scores, or a key for each score. Points
     are shares of the highest; other scores run from 0, the lowest, to 1. Without a weight, the range is the weight.
@@ -113,7 +113,7 @@ def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_scales(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[_Level]]]:
-    """The keys and the levels of each scale of an entry."""
+    """Yield the keys and the levels of each scale of an entry."""
     for key, value in entry.items():
         if not isinstance(value, list | Mapping) or len(value) < 2 or not _LEVELS.fullmatch(fold_column(key)):
             continue
@@ -126,7 +126,7 @@ def _find_scales(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], li
 
 
 def _read_keyed(texts: Mapping[str, Any]) -> list[_Level]:
-    """The levels of texts by score; empty if these are not consecutive."""
+    """Return the levels of texts by score; empty if these are not consecutive."""
     found = [(re.findall(r"\d+", str(key)), text) for key, text in texts.items() if OF_SCORE.match(str(key))]
     levels = [_Level(float(digits[0]), text) for digits, text in found if len(digits) == 1 and isinstance(text, str)]
     numbers = sorted(level.number for level in levels)
@@ -135,7 +135,7 @@ def _read_keyed(texts: Mapping[str, Any]) -> list[_Level]:
 
 
 def _read_level(level: Any) -> _Level | None:
-    """A level of a list; None if it has no text, or not one number."""
+    """Return a level of a list; None if it has no text, or not one number."""
     if not isinstance(level, Mapping):
         return None
     names = {fold_name(key): key for key in level}

@@ -1,4 +1,4 @@
-"""How values look: a `repr` that fits a screen, a table in a notebook, a data frame of pandas."""
+"""The display of values: a `repr` that fits a screen, a table in a notebook, a pandas DataFrame."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -46,10 +46,10 @@ class Displayed(ABC):
 
     @abstractmethod
     def _build_rows(self) -> Iterable[Mapping[str, Any]]:
-        """The rows of the data frame."""
+        """Return the rows of the data frame."""
 
     def _select_rows(self) -> Iterable[Mapping[str, Any]]:
-        """The rows that a notebook shows."""
+        """Return the rows that a notebook shows."""
         return self._build_rows()
 
     def _render_above(self) -> str:
@@ -61,10 +61,10 @@ class Displayed(ABC):
         return render_table(repr(self), self._select_rows(), _MOST_ROWS_BELOW if above else _MOST_ROWS, above)
 
     def to_dataframe(self) -> Any:
-        """The rows as a pandas DataFrame.
+        """Return the rows as a pandas DataFrame.
 
         Raises:
-            MissingPackageError: pandas is not installed; the extra `pandas` brings it.
+            MissingPackageError: pandas is not installed; install the extra `pandas`.
         """
         from autorubric.extras import require
 
@@ -73,7 +73,7 @@ class Displayed(ABC):
 
 
 def iter_set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
-    """The names and values of required fields, and of fields that differ from their default."""
+    """Yield the names and values of required fields, and of fields that differ from their default."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if field.is_required() or value != field.get_default(call_default_factory=True):
@@ -81,7 +81,7 @@ def iter_set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
 
 
 def flatten(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the keys of inner mappings as separate columns, `outer_inner`.
+    """Return the row with the keys of inner mappings as separate columns, `outer_inner`.
 
     Example:
         >>> flatten({"n": 3, "rate": {"value": 0.5, "low": None}})
@@ -110,7 +110,7 @@ def shorten_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None
 
 
 def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
-    """The `repr` of a value, cut off at `most` characters; of a long list or mapping only its size.
+    """Return the `repr` of a value, cut off at `most` characters; of a long list or mapping only its size.
 
     Example:
         >>> print(shorten("word " * 100, 20), shorten([1, 2]), shorten({n: n for n in range(9)}))
@@ -125,7 +125,7 @@ def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
 
 
 def render_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS, above: str = "") -> str:
-    """The first rows as an HTML table with all texts escaped, without columns that are empty in all of them.
+    """Return the first rows as an HTML table with all texts escaped, without columns that are empty in all of them.
 
     Args:
         title: a line at the top.
@@ -154,7 +154,7 @@ def join_charts(charts: Iterable[str]) -> str:
 
 
 def as_html(name: str, text: str | None, most: int = 1200) -> str:
-    """A named text as HTML, cut off if it is long; empty if there is no text.
+    """Return a named text as HTML, cut off if it is long; empty if there is no text.
 
     Example:
         >>> as_html("Query", "a < b")
@@ -174,7 +174,7 @@ def _render_cell(value: Any) -> str:
 
 
 def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
-    """Distinct names for criteria of several rubrics, each given as its name and requirement.
+    """Return distinct names for criteria of several rubrics, each given as its name and requirement.
 
     A name that several have is followed by the start of the requirement, and by a number if that is the same too, or
     empty. The numbers follow the requirements, so that they are the same in whatever order criteria are found.
@@ -195,7 +195,7 @@ def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def join_first(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
-    """The first parts with commas between them, and how many more there are.
+    """Return the first parts with commas between them, and how many more there are.
 
     Example:
         >>> join_first(["Causes", "Tone", "Sources"], 14)

@@ -48,7 +48,7 @@ _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
 class RubricParts(NamedTuple):
-    """The keys of an entry that hold the parts of a criterion; empty if there is none."""
+    """The keys of an entry with the parts of a criterion; empty for a missing part."""
 
     text: str
     weight: str
@@ -56,9 +56,9 @@ class RubricParts(NamedTuple):
 
 
 def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricParts, list[str]]:
-    """The keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
+    """Return the keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
 
-    A heading under `criterion`, in any language, next to a longer text is the name, if there is no other.
+    A heading under `criterion`, in any language, next to a longer text is the name if there is no other.
 
     Example:
         >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]
@@ -84,7 +84,7 @@ _OF_ROWS = frozenset((*ROLES["query"].names, *ROLES["submission"].names))
 
 
 def is_criterion(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a criterion, not a query or a submission: it has a weight, and a text or a heading.
+    """Return whether a row is a criterion, not a query or a submission: it has a weight, and a text or a heading.
 
     Example:
         >>> [is_criterion({key: "Is kind.", "points": 2}) for key in ("criterion", "title", "question", "note")]
@@ -98,7 +98,7 @@ def is_criterion(row: Mapping[str, Any]) -> bool:
 
 
 def _is_heading(one: Any, other: Any) -> bool:
-    """Whether a text is the heading of another one."""
+    """Return whether a text is the heading of another one."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
     return len(one) < min(len(other), 60) and not one.rstrip().endswith((".", "。", "?", "？", ";"))
@@ -107,7 +107,7 @@ def _is_heading(one: Any, other: Any) -> bool:
 def read_entries(
     value: Any, key: str, names: Names, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 ) -> tuple[Criterion, ...]:
-    """The criteria of a list of entries.
+    """Return the criteria of a list of entries.
 
     Other keys of an entry become the criterion's metadata.
 
@@ -153,7 +153,7 @@ def read_entries(
 
 
 def read_usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
-    """The tags, check, metadata and other fields of a criterion in the remaining keys of an entry.
+    """Return the tags, check, metadata and other fields of a criterion in the remaining keys of an entry.
 
     Example:
         >>> read_usual_fields({"section": "Style", "axis": "tone", "metadata": {"by": "me"}})["metadata"]
@@ -167,7 +167,7 @@ def read_usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
-    """The tags, check and metadata in the remaining keys of an entry, tags in either layout.
+    """Return the tags, check and metadata in the remaining keys of an entry, tags in either layout.
 
     Example:
         >>> read_tags({"tags": ["axis:accuracy", "verifier:rule", "function:CommaChecker", "parameters:{}"]})
@@ -186,7 +186,7 @@ def read_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_tagged_entry(criterion: Criterion) -> dict[str, Any]:
-    """A criterion as text, points and a list of tags, which also name its check.
+    """Return a criterion as text, points and a list of tags, which also name its check.
 
     Example:
         >>> build_tagged_entry(Criterion(weight=2.5, requirement="No comma.", check={"name": "CommaChecker"}))["tags"]
@@ -200,7 +200,7 @@ def build_tagged_entry(criterion: Criterion) -> dict[str, Any]:
 
 
 def from_json_text(value: Any, key: str) -> Any:
-    """The value, parsed if it is JSON text, as tables store nested data.
+    """Return the value, parsed if it is JSON text, as tables store nested data.
 
     Example:
         >>> from_json_text('[1]', "rubric"), from_json_text([1], "rubric")
@@ -215,7 +215,7 @@ def from_json_text(value: Any, key: str) -> Any:
 
 
 def pick_others(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -> dict[str, Any]:
-    """The values of a mapping under other keys, without those that are None.
+    """Return the values of a mapping under other keys, without those that are None.
 
     Example:
         >>> pick_others({"id": "q1", "split": "test", "note": None}, ["id"])
@@ -225,7 +225,7 @@ def pick_others(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -
 
 
 def as_points(weight: float) -> int | float:
-    """A weight as files write it: an integer if it is whole.
+    """Return a weight as files write it: an integer if it is whole.
 
     Example:
         >>> as_points(5.0), as_points(2.5)
@@ -235,7 +235,7 @@ def as_points(weight: float) -> int | float:
 
 
 def read_table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table of criteria as a criterion: field names in any case, blank cells left out.
+    """Return a row of a table of criteria as a criterion: field names in any case, blank cells left out.
 
     Example:
         >>> read_table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
@@ -246,7 +246,7 @@ def read_table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The criteria in a mapping of lists, as Parquet and `datasets` store lists of structs; empty for others.
+    """Return the criteria in a mapping of lists, as Parquet and `datasets` store lists of structs; empty for others.
 
     Raises:
         InputError: the lists have different lengths.
@@ -270,7 +270,7 @@ BY_PATH = (".md", *ROW_ENDINGS)
 
 
 def read_rubric_file(path: str | Path, *, what: str = "Rubric file") -> Any:
-    r"""The value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+    r"""Return the value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
 
     Args:
         path: the input.
@@ -306,7 +306,7 @@ def read_rubric_file(path: str | Path, *, what: str = "Rubric file") -> Any:
 
 
 def read_source(source: Any) -> tuple[str, str, str]:
-    """The name, the extension and the text of a path or an open file.
+    """Return the name, the extension and the text of a path or an open file.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -326,7 +326,7 @@ def read_source(source: Any) -> tuple[str, str, str]:
 
 
 def check_extension(name: str) -> str:
-    """The extension of a rubric file in lower case.
+    """Return the extension of a rubric file in lower case.
 
     Raises:
         InputError: rubrics are not kept in such files.
@@ -342,7 +342,7 @@ def check_extension(name: str) -> str:
 
 
 def is_foreign(entries: Sequence[Any]) -> bool:
-    """Whether criteria are written as in other formats: no `requirement`, but another key for the text or weight.
+    """Return whether criteria have the keys of other formats: another one than `requirement` or `weight`.
 
     Example:
         >>> is_foreign([{"criterion": "Is brief", "points": 2}]), is_foreign([{"requirement": "Is brief"}])
@@ -356,7 +356,7 @@ def is_foreign(entries: Sequence[Any]) -> bool:
 def _read_criterion(
     entry: Mapping[str, Any], place: str, names: Names, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
 ) -> Criterion:
-    """The criterion of an entry."""
+    """Return the criterion of an entry."""
     used, rivals = find_parts(entry, names)
     text, weight, title = (entry.get(key) for key in used)
     found = [f"{place} has {rival}" for rival in rivals]
@@ -386,7 +386,7 @@ def _read_criterion(
 def _read_further_fields(
     rest: dict[str, Any], place: str, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
+    """Return the fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
     check = rest.pop("check", None)
     if isinstance(check, str) and check.lstrip().startswith("{"):
         check = from_json_text(check, f"{place}.check")

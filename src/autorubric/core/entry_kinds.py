@@ -1,4 +1,4 @@
-"""What entries are that have no text under a usual key: criteria with only a heading, or rows with submissions."""
+"""Entries without a text under a usual key: criteria with only a heading, or rows with submissions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ OF_ANSWERS = "pass it as DATASET or --submissions, and a file of criteria as --r
 
 
 def read_headings(entries: Sequence[Any]) -> Sequence[Any]:
-    """The criteria of a list; if they have only headings, such as a name and a weight, these become their texts.
+    """Return the criteria of a list; if they have only headings (a name and a weight), these become their texts.
 
     Entries with any other text stay as they are, because that text may be the requirement under an unknown key.
 
@@ -29,13 +29,13 @@ def read_headings(entries: Sequence[Any]) -> Sequence[Any]:
     if not entries or not all(map(_find_heading, entries)):
         return entries
     headings = [_find_heading(entry) for entry in entries]
-    warn(f"the criteria have no text but {join_names(dict.fromkeys(headings))}, which is read as the requirement")
+    warn(f"the criteria have no text except {join_names(dict.fromkeys(headings))}, which is read as the requirement")
     pairs = zip(entries, headings, strict=True)
     return [{**pick_others(entry, (key,)), TEXT_KEYS[1]: entry[key]} for entry, key in pairs]
 
 
 def has_criteria(document: Mapping[str, Any]) -> bool:
-    """Whether the `items` of a document are criteria, rather than the rows of a dataset.
+    """Return whether the `items` of a document are criteria, rather than the rows of a dataset.
 
     Example:
         >>> has_criteria({"items": [{"criterion": "Is brief"}]}), has_criteria({"items": [{"submission": "So."}]})
@@ -56,7 +56,7 @@ def _is_criterion(entry: Mapping[str, Any]) -> bool:
 
 
 def _find_heading(entry: Any) -> str:
-    """The key of the name of an entry that has no other text; empty if there is none."""
+    """Return the key of the name of an entry that has no other text; empty if there is none."""
     if type(entry) is not dict or "requirement" in entry or not (parts := find_parts(entry)[0]).name or parts.text:
         return ""
     heading, others = entry[parts.name], [value for key, value in entry.items() if key != parts.name]
@@ -65,12 +65,12 @@ def _find_heading(entry: Any) -> str:
 
 
 def _is_longer(value: Any, heading: Any) -> bool:
-    """Whether a value, other than an id, is a longer text than the heading."""
+    """Return whether a value, other than an id, is a longer text than the heading."""
     return isinstance(value, str) and len(value) > len(str(heading)) and (" " in value or not value.isascii())
 
 
 def find_answers(data: Sequence[Any]) -> str:
-    """The column of the submissions of rows without a criterion; empty if they may be criteria.
+    """Return the column of the submissions of rows without a criterion; empty if they may be criteria.
 
     Example:
         >>> find_answers([{"id": 1, "answer": "So."}]), find_answers([{"text": "Is brief."}])

@@ -53,7 +53,7 @@ TRUTH_WORDS = {fold_text(word): verdict for verdict, words in _TRUTHS.items() fo
 
 
 class CannotAssessStrategy(str, Enum):  # noqa: UP042 (published base classes)
-    """What an abstention (CANNOT_ASSESS, or an option that is not applicable) does to the score.
+    """How an abstention (CANNOT_ASSESS, or an option that is not applicable) affects the score.
 
     SKIP leaves the criterion out; ZERO gives it nothing; PARTIAL gives positive criteria a part of their
     weight; FAIL takes the worst case, which for a negative weight is the whole penalty.
@@ -92,13 +92,13 @@ FailureCategory: TypeAlias = Literal["infrastructure", "parse", "check", "unknow
 
 @dataclass(frozen=True, slots=True)
 class JudgmentFailure:
-    """Why the verdict is missing. Never a verdict itself, and never a zero.
+    """The reason for a missing verdict. It is never a verdict, and never a zero.
 
     Attributes:
         category: `infrastructure` (the call failed), `parse` (the reply held no verdict), `check` (the check
             cannot be applied to this submission), `unknown`.
-        message: one sentence for a person.
-        evidence: what the model said, where it said anything.
+        message: one sentence for the reader.
+        evidence: the model's reply, if there is one.
     """
 
     category: FailureCategory
@@ -111,7 +111,7 @@ class JudgmentFailure:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A passage that a judge cites: its words, and where the submission has them (character offsets).
+    """A passage that a judge cites: its words, and their character offsets in the submission.
 
     `start` and `end` are None if the submission does not contain the passage.
     """
@@ -126,7 +126,7 @@ class Judgment:
     """One judge on one criterion. Exactly one of `verdict`, `option` and `failure` is set.
 
     Attributes:
-        judge_id: who judged.
+        judge_id: the judge's id.
         verdict: MET, UNMET or CANNOT_ASSESS, on a binary criterion.
         option: the index of the chosen option in the criterion as it was judged, on a multi-choice one.
         value: the combined value of several judges' options, such as their mean; `option` is the nearest one.
@@ -139,7 +139,7 @@ class Judgment:
         quotes: the passages cited, in evidence mode.
         shuffle_order: for shown options, the original index at each shown place.
         superseded: whether a stronger judge was asked afterwards; then only its judgment counts.
-        flags: what a reader of the report should know about this judgment, such as `unsupported`.
+        flags: remarks on this judgment, such as `unsupported`.
         usage: tokens of the reply; if it judged several criteria, only the first judgment has them.
         cost: dollars of that reply, or None if it has no known price.
         repeats: its judgments, if the judge was asked repeatedly; usage and cost are their sums.
@@ -171,7 +171,7 @@ class Judgment:
             raise ValueError("a judgment holds exactly one of verdict, option and failure")
 
     def leaves(self) -> tuple[Judgment, ...]:
-        """The judgments of all single judges inside, in order; the judgment itself if there are none."""
+        """Return the judgments of all single judges inside, in order; the judgment itself if there are none."""
         return tuple(leaf for vote in self.votes for leaf in vote.leaves()) if self.votes else (self,)
 
 
@@ -217,7 +217,7 @@ class JudgeVote(BriefModel):
     """One judge's vote on a binary criterion.
 
     Attributes:
-        judge_id: who judged.
+        judge_id: the judge's id.
         verdict: its verdict; None if it failed, and then `error` says why.
         reason: its explanation.
         weight: its weight in a panel.
@@ -258,7 +258,7 @@ class MultiChoiceJudgeVote(BriefModel):
     """One judge's vote on a multi-choice criterion.
 
     Attributes:
-        judge_id: who judged.
+        judge_id: the judge's id.
         selected_index: the chosen option; None if the judge failed or abstained without an option for it.
         selected_label: its label.
         value: its value; None if the judge failed.

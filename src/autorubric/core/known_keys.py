@@ -1,4 +1,4 @@
-"""The base of the public models: a misspelt key is an error, a key of the user's own is kept."""
+"""The base of the public models: a misspelt key is an error, a user-defined key is kept."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -31,7 +31,7 @@ class PlainModel(BaseModel):
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     _expected: ClassVar[Mapping[str, str]] = {}
-    """What a field accepts, where its type is too general; the empty name stands for the whole model."""
+    """What a field accepts, if its type is too general; the empty name stands for the whole model."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -59,12 +59,12 @@ class KeepingModel(PlainModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Note the fields once: to look them up each time would take a tenth of the loading time."""
+        """Cache the fields, because looking them up each time would take a tenth of the loading time."""
         cls.known_keys = frozenset(cls.__pydantic_fields__)
 
     @classmethod
     def _find_misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterable[str]:
-        """A message for each unknown key that cannot be the user's own."""
+        """Return a message for each unknown key that cannot be user-defined."""
         return ()
 
     def problems(self) -> Sequence[str]:
@@ -94,7 +94,7 @@ class KeepingModel(PlainModel):
 
 
 def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str, Any], list[InitErrorDetails]]:
-    """The data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
+    """Return the data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
     known = cls.known_keys
     kept = {key: value for key, value in data.items() if key in known}
     metadata = kept.get("metadata")
@@ -124,7 +124,7 @@ def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str,
 
 
 def _join_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: Any, handler: Any) -> ValidationError:
-    """The errors found so far, those of single fields, and those of fields in combination."""
+    """Return the errors found so far, those of single fields, and those of fields in combination."""
     try:
         besides = handler(data).problems()
     except ValidationError as error:
@@ -138,7 +138,7 @@ def _join_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: A
 def _find_further_problems(
     cls: type[KeepingModel], error: ValidationError, data: dict[str, Any], handler: Any
 ) -> Sequence[str]:
-    """The problems of the valid fields in combination."""
+    """Return the problems of the valid fields in combination."""
     broken = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]}
     broken |= {field for field, others in cls._depends.items() if not broken.isdisjoint(others)}
     sound = {key: value for key, value in data.items() if key not in broken}
@@ -159,7 +159,7 @@ def _build_error(place: tuple[int | str, ...], message: str, value: Any) -> Init
 def _explain(
     cls: type[PlainModel], error: ValidationError, misspelt: Iterable[str] = ()
 ) -> Iterator[InitErrorDetails]:
-    """The errors in plain English, without fields that are missing because of a misspelling reported already."""
+    """Yield the errors in plain English, without missing fields whose misspelling is reported already."""
     for detail in error.errors(include_url=False):
         place = detail["loc"]
         if detail["type"] == "missing" and any(
@@ -174,10 +174,10 @@ _DEEP = 2
 
 
 def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
-    """The errors of a model as lines `field: what is wrong`, the value included.
+    """Return the errors of a model as lines `field: what is wrong`, the value included.
 
     Args:
-        error: of the model.
+        error: the error of the model.
         inside: how many leading parts of each place to leave out.
 
     Example:
@@ -194,7 +194,7 @@ def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
 
 
 def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
-    """What is wrong, with the value unless the message is a validator's own."""
+    """Return the message of an error, with the value unless the message comes from a validator."""
     message = describe_expectation(detail, shape)
     if detail["type"] == "missing":
         return message + _list_keys(detail["input"])
@@ -202,7 +202,7 @@ def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
 
 
 def _list_keys(data: Mapping[str, Any]) -> str:
-    """The keys of a model's data before unknown ones were moved to its metadata."""
+    """Return the keys of a model's data before unknown ones were moved to its metadata."""
     metadata = data.get("metadata")
     names = [key for key in (*data, *(metadata if isinstance(metadata, dict) else ())) if key != "metadata"]
     return f"; the keys are {', '.join(map(repr, names)):.200}" if names else ""

@@ -1,4 +1,4 @@
-"""Keys of a criterion that nothing reads, although they sound like its weight, its scale or criteria within it."""
+"""Unread keys of a criterion that may be meant as its weight, its scale or inner criteria."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _NO_SCALE = (
 
 
 def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key that would change the criterion if it were read.
+    """Yield a sentence for each unread key that may be meant to change the criterion.
 
     Args:
         entry: the keys that are not known, with their values.
@@ -120,7 +120,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
 
 
 def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
-    """What is wrong with a key that has a weight: the criterion has none, or another one. Empty if it is fine."""
+    """Describe a key with a weight if the criterion has no weight or another one; else return an empty string."""
     if weight is None and _is_weight(words, value):
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
@@ -167,7 +167,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
-    """The places of criteria without a weight, or with one in another notation than others have, and what is wrong.
+    """Yield place and problem of criteria without a weight, or with a weight in another notation than the others.
 
     In this package's own shape, a missing weight is 10.
 
@@ -189,7 +189,7 @@ def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = 
 
 
 def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """The weights of entries as they are written; None where one has none.
+    """Return the weights of entries as they are written; None where one has none.
 
     Example:
         >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
@@ -201,7 +201,7 @@ def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
 
 @lru_cache(maxsize=4096)
 def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
-    """Those of the keys that are usual for a part, ignoring case, in the order of preference.
+    """Return the keys that are usual for a part, ignoring case, in order of preference.
 
     Example:
         >>> find_usual_keys(("Points", "Text"), ("weight", "points")), find_usual_keys(("Weight (%)",), ("weight",))
@@ -215,7 +215,7 @@ def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
 
 
 def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
-    """A sentence on weights under another key, or in the texts, if no criterion has a weight.
+    """Yield a sentence on weights under another key, or in the texts, if no criterion has a weight.
 
     Numbers from 0 or 1 on, and those of ids, groups, lengths, `other_names` and a single criterion, are not weights.
 
@@ -223,7 +223,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
         ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
-        ["no criterion has a weight, but a text has '(3 points)'; give every criterion a weight, ..."]
+        ["no criterion has a weight, but a text has '(3 points)'; give each criterion a weight: ..."]
     """
     rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
     usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
@@ -245,12 +245,12 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     are_all = all(marks) and not is_count([as_number(re.sub(r"\D", "", mark)) for mark in marks])
     for mark, words in zip(marks, map(_split, marks), strict=True):
         if mark and words <= _AMOUNTS and (are_all or words & _POINTS):
-            yield f"no criterion has a weight, but a text has {mark!r}; give every criterion a weight, that one or 10"
+            yield f"no criterion has a weight, but a text has {mark!r}; give each criterion a weight: that one, or 10"
             return
 
 
 def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
-    """A sentence for each key next to criteria that has weights or a scale for them, or more criteria.
+    """Yield a sentence for each key next to criteria that has weights or a scale for them, or more criteria.
 
     Example:
         >>> list(find_stray_keys({"weights": {"Tone": 0.4}, "total_weight": 1}, []))
@@ -272,7 +272,7 @@ def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
 
 
 def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
-    """A sentence for each key around criteria that is their weight or sign, which nothing applies, or a wrong total.
+    """Yield a sentence for each key around criteria with an unapplied weight or sign, or a wrong total.
 
     Args:
         around: the keys of the section or of the rubric.
@@ -300,7 +300,7 @@ def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> I
 
 
 def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
-    """A sentence for each criterion (text and weight) that is a row of a table with a sum of the weights above.
+    """Yield a sentence for each criterion (text and weight) that is a row of a table with a sum of the weights above.
 
     Example:
         >>> list(find_total_rows([("Is kind.", 3), ("Subtotal", 3), ("Is brief.", 2), ("Grand total", 5)]))[1]
@@ -318,7 +318,7 @@ def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
 
 
 def find_wholes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence for each row with a number such as 1 and the sum of the weights of its parts, 1.1 and 1.2.
+    """Yield a sentence for each row with a number such as 1 and the sum of the weights of its parts, 1.1 and 1.2.
 
     Example:
         >>> rows = [{"No": "1", "Points": "5"}, {"No": "1.1", "Points": "3"}, {"No": "1.2", "Points": "2"}]
@@ -347,7 +347,7 @@ def _is_weight(words: frozenset[str], value: Any) -> bool:
 
 
 def _has_criteria(value: Any) -> bool:
-    """Whether a list has criteria, by the keys of its entries."""
+    """Return whether a list has criteria, by the keys of its entries."""
     entries = [entry.keys() for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
     return any(keys & {*TEXT_KEYS} and keys & {"weight", "points", "requirement"} for keys in entries)
 
@@ -357,7 +357,7 @@ def _has_parts(words: frozenset[str], value: Any) -> bool:
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
-    """Whether a key says that meeting the criterion is a fault."""
+    """Return whether a key says that meeting the criterion is a fault."""
     flag = str(value).strip().casefold()
     if words & _MEANT["sign"]:
         values = [str(tag).rpartition(":")[2].strip() for tag in (value if isinstance(value, list) else [value])]
@@ -370,7 +370,7 @@ def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
 
 
 def _is_met_worst(key: str, entry: Mapping[str, Any], has_options: bool) -> bool:
-    """Whether the choices of a criterion in a file of verifiers say that meeting it is a fault."""
+    """Return whether the choices of a criterion in a file of verifiers say that meeting it is a fault."""
     return key == "choices" and "text" in entry and entry[key] == ["MET", "UNMET"] and not has_options
 
 
@@ -385,7 +385,7 @@ def _is_scale(words: frozenset[str], value: Any) -> bool:
 
 
 def _has_scores(value: Any) -> bool:
-    """Whether a value has texts by score, such as `{1: "poor", 5: "good"}`, or entries with a `score`."""
+    """Return whether a value has texts by score, such as `{1: "poor", 5: "good"}`, or entries with a `score`."""
     if isinstance(value, list):
         return len(value) > 1 and all(isinstance(entry, Mapping) and "score" in entry for entry in value)
     texts = value.items() if isinstance(value, Mapping) and len(value) > 1 else [("", None)]
@@ -393,6 +393,6 @@ def _has_scores(value: Any) -> bool:
 
 
 def _is_level(key: str) -> bool:
-    """Whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
+    """Return whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
     words = _split(key)
     return bool(OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))

@@ -27,7 +27,7 @@ from autorubric.errors import clip
 
 
 class _Judged:
-    """The verdict of a criterion, in both kinds of report."""
+    """The verdict on a criterion, in both kinds of report."""
 
     if TYPE_CHECKING:
         error: str | None
@@ -49,7 +49,7 @@ class _Judged:
 
     @property
     def cell(self) -> Cell:
-        """The cell that it adds to a score."""
+        """Its cell for computing the score."""
         return Cell(self.criterion.weight, self.score_value, find_worst(self.criterion))
 
     @property
@@ -111,25 +111,25 @@ class CriterionReport(_Judged, Criterion):
 
     @property
     def criterion(self) -> Criterion:
-        """The report itself, which is a criterion. Reports of several judges have it as a field."""
+        """The report itself, which is a criterion; in reports of several judges, this is a field."""
         return self
 
     @property
     def final_verdict(self) -> CriterionVerdict | None:
-        """The verdict, by its name in reports of several judges."""
+        """The verdict, under the name used in reports of several judges."""
         return self.verdict
 
     @property
     def final_reason(self) -> str | None:
-        """The explanation, by its name in reports of several judges."""
+        """The explanation, under the name used in reports of several judges."""
         return self.reason
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-        """The verdict and the option that count, of which at most one is set."""
+        """Return the verdict and the option that count, of which at most one is set."""
         return self.verdict, self.multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
-        """The criterion as a row of a table; `number` names it where it has no name."""
+        """Return the criterion as a row of a table; `number` names it where it has no name."""
         found = {"verdict": self.word, "value": self.score_value, "reason": self.reason, "error": self.error}
         return build_judged_row(self, number, **found)
 
@@ -156,13 +156,13 @@ class EvaluationReport(_Report):
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
         report: one entry per criterion, in the rubric's order.
-        cannot_assess_count: how many criteria the judge abstained on.
+        cannot_assess_count: the number of criteria on which the judge abstained.
         error: why the score is missing.
-        token_usage: of the replies used.
+        token_usage: the tokens of the replies used.
         completion_cost: dollars of those replies; None if no price is known.
         coverage: the share of criteria whose judgment did not fail, in [0, 1].
-        failed_count: how many judgments failed.
-        flags: what is suspicious about the submission, such as text that addresses the judge.
+        failed_count: the number of failed judgments.
+        flags: signs that the submission is suspicious, such as text that addresses the judge.
 
     Example:
         >>> EvaluationReport(score=None, error="1 of 2 criteria failed").failed_count
@@ -186,7 +186,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
     """The final verdict on a criterion, and the votes of all judges, including superseded ones.
 
     Attributes:
-        criterion: what was judged.
+        criterion: the criterion.
         final_verdict: on a binary criterion.
         final_reason: the explanations, each after its judge's id if there are several.
         votes: on a binary criterion, one per judge.
@@ -233,16 +233,16 @@ class EnsembleCriterionReport(_Judged, BriefModel):
             same = [v.selected_index == chosen for v in self.multi_choice_votes if not (v.superseded or v.is_error)]
         else:
             same = [v.verdict is self.final_verdict for v in self.votes if not (v.superseded or v.is_error)]
-        # The model is frozen for others.
+        # The model is frozen, so the field is set directly.
         self.__dict__["agreement"] = sum(same) / len(same) if same else 0.0
         return self
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-        """The verdict and the option that count, of which at most one is set."""
+        """Return the verdict and the option that count, of which at most one is set."""
         return self.final_verdict, self.final_multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
-        """The criterion as a row of a table; `number` names it where it has no name."""
+        """Return the criterion as a row of a table; `number` names it where it has no name."""
         return build_judged_row(
             self.criterion,
             number,
@@ -288,7 +288,7 @@ _MOST_NAMED = 6
 
 
 def format_criteria(words: Sequence[str | None]) -> str:
-    """How many criteria there are, and how many of each verdict; None is a failed judgment.
+    """Return the number of criteria, and the number of each verdict; None is a failed judgment.
 
     Example:
         >>> format_criteria(["MET", None, "MET"])
@@ -303,7 +303,7 @@ def format_criteria(words: Sequence[str | None]) -> str:
 
 
 def format_votes(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
-    """Each judge with its verdict; None if no judge was asked.
+    """Return each judge with its verdict; None if no judge was asked.
 
     Example:
         >>> format_votes([JudgeVote(judge_id="a", verdict="MET", reason=None)])
@@ -317,7 +317,7 @@ def format_votes(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | Non
 
 
 def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[str, Any]:
-    """The row of a criterion: its definition, then its verdict."""
+    """Return the row of a criterion: its definition, then its verdict."""
     return {
         "criterion": criterion.name or f"C{number}",
         "requirement": criterion.requirement,
@@ -327,7 +327,7 @@ def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[st
 
 
 def find_worst(criterion: Criterion) -> float:
-    """The value that costs most, for abstentions under the FAIL strategy.
+    """Return the value that costs most, for abstentions under the FAIL strategy.
 
     Example:
         >>> find_worst(Criterion(weight=-4, requirement="Invents a source"))
@@ -347,7 +347,7 @@ def score_reports(
     config: CannotAssessConfig,
     normalize: bool = True,
 ) -> float | None:
-    """The score of judged criteria, or None if one failed or nothing is left to score.
+    """Return the score of judged criteria, or None if one failed or nothing is left to score.
 
     To score the judged reports only, leave failures out: `[r for r in reports if not r.is_error]`.
 

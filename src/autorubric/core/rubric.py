@@ -1,4 +1,4 @@
-"""A list of criteria, and how it is read, written and scored."""
+"""A list of criteria, with reading, writing and scoring."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from autorubric.rows.kind import find_ending
 
 
 class Grader(Protocol):
-    """Whatever can grade: its coroutine `grade` takes a submission and criteria."""
+    """An object that can grade: its coroutine `grade` takes a submission and criteria."""
 
     @property
     def grade(self) -> Callable[..., Awaitable[Any]]:
@@ -25,7 +25,7 @@ class Grader(Protocol):
 
 
 def can_take_guidelines(function: Any) -> bool:
-    """Whether a grader's `grade` or `judge` can be called with `guidelines=`.
+    """Return whether a grader's `grade` or `judge` can be called with `guidelines=`.
 
     Example:
         >>> can_take_guidelines(lambda text, **more: 1.0), can_take_guidelines(lambda text, guidelines, /: 1.0)
@@ -41,7 +41,7 @@ def can_take_guidelines(function: Any) -> bool:
 
 
 def check_grader(grader: object) -> None:
-    """Refuse an object that has no `grade`."""
+    """Raise an error for an object without `grade`."""
     if not hasattr(grader, "grade"):
         raise InputError(f"grader is {grader!r:.100}; expected a CriterionGrader or another object that grades")
 
@@ -49,8 +49,8 @@ def check_grader(grader: object) -> None:
 class Rubric(Displayed):
     """The criteria that a submission is graded by.
 
-    Two rubrics are equal when their criteria, guidelines and metadata are. Treat a rubric as
-    immutable: nothing checks the list again.
+    Two rubrics are equal if their criteria, guidelines and metadata are. Treat a rubric as immutable, because the
+    list is not validated again.
 
     Attributes:
         rubric: the criteria, at least one.
@@ -134,7 +134,7 @@ class Rubric(Displayed):
 
     @staticmethod
     def validate_and_create_criteria(data: list[Any] | dict[str, Any]) -> list[Criterion]:
-        """The criteria of a rubric in any of its shapes; subclasses may override it.
+        """Return the criteria of a rubric in any of its shapes; subclasses may override it.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.
@@ -147,7 +147,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_dict(cls, data: list[Any] | dict[str, Any]) -> Self:
-        """The rubric of a list of criteria or sections, or of a mapping that contains one.
+        """Return the rubric of a list of criteria or sections, or of a mapping that contains one.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.
@@ -165,7 +165,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_json(cls, json_string: str) -> Self:
-        """The rubric of a JSON text.
+        """Return the rubric of a JSON text.
 
         Raises:
             ValueError: it is not strict JSON, or a criterion is wrong.
@@ -180,7 +180,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_yaml(cls, yaml_string: str) -> Self:
-        """The rubric of a YAML text.
+        """Return the rubric of a YAML text.
 
         Raises:
             ValueError: it is not valid YAML, or a criterion is wrong.
@@ -195,7 +195,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_file(cls, source: str | Path | Any) -> Self:
-        """The rubric in a `.json`, `.yaml` or `.md` file, or in a table or JSON Lines with a criterion per row.
+        """Read the rubric in a `.json`, `.yaml` or `.md` file, or in a table or JSON Lines with a criterion per row.
 
         Args:
             source: the path, or an open `.json`, `.yaml` or `.yml` file that has a name.
@@ -218,7 +218,7 @@ class Rubric(Displayed):
             return (cls.from_json if extension == ".json" else cls.from_yaml)(text)
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
-        """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.
+        """Return the rubric as JSON values: a list, or a mapping if there are guidelines or metadata.
 
         Example:
             >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_dict()
@@ -234,7 +234,7 @@ class Rubric(Displayed):
         return record
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The rubric as JSON text.
+        """Return the rubric as JSON text.
 
         Args:
             indent: spaces for each level; None for one line.
@@ -251,7 +251,7 @@ class Rubric(Displayed):
         return dump_json(self.to_dict(), indent)
 
     def to_yaml(self) -> str:
-        """The rubric as YAML text.
+        """Return the rubric as YAML text.
 
         Raises:
             ValueError: metadata has a value that YAML cannot represent.
@@ -292,14 +292,14 @@ class Rubric(Displayed):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The report of `grader` on a submission.
+        """Return the report of `grader` on a submission.
 
         Args:
             to_grade: the submission.
-            grader: whatever has `async grade(to_grade, rubric, query, reference_submission, *, guidelines)`;
-                a grader that knows no guidelines is called without them, with a warning.
-            query: what the submission answers.
-            reference_submission: an exemplar.
+            grader: an object with `async grade(to_grade, rubric, query, reference_submission, *, guidelines)`; a
+                grader that does not accept guidelines is called without them, with a warning.
+            query: the query that the submission answers.
+            reference_submission: an exemplary submission.
 
         Example:
             >>> import asyncio
@@ -326,7 +326,7 @@ class Rubric(Displayed):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The synchronous version of `grade`; also works inside a running event loop (a notebook).
+        """Return the synchronous version of `grade`; also works inside a running event loop (a notebook).
 
         Example:
             >>> class Lenient:
@@ -346,13 +346,13 @@ class Rubric(Displayed):
         cannot_assess_strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP,
         partial_credit: float = 0.5,
     ) -> float | None:
-        """The score of one verdict per criterion, or None if nothing is left to score.
+        """Return the score of one verdict per criterion, or None if nothing is left to score.
 
         Args:
             verdicts: MET, UNMET or CANNOT_ASSESS for a binary criterion, the option's label for another.
             normalize: True for a score in [0, 1], False for the bare sum of value · weight.
-            cannot_assess_strategy: what an abstention does.
-            partial_credit: what PARTIAL gives, in [0, 1].
+            cannot_assess_strategy: how an abstention counts.
+            partial_credit: the share of the weight that PARTIAL gives, in [0, 1].
 
         Raises:
             ValueError: there are too few or too many verdicts, one does not fit its criterion, or the credit is
@@ -388,7 +388,7 @@ def _build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 
 def _find_repeated(criteria: list[Criterion]) -> list[str]:
-    """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
+    """Return names and ids shared by two criteria, which agreement and few-shot examples could not distinguish."""
     problems = []
     firsts: dict[tuple[str | None, ...], int] = {}
     for index, entry in enumerate(criteria):

@@ -9,7 +9,7 @@ from autorubric.rows.record import to_plain
 
 
 def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
-    """The rubric in a row's field: a `Rubric`, a JSON text, or what `Rubric.from_dict` reads.
+    """Return the rubric in a row's field: a `Rubric`, a JSON text, or what `Rubric.from_dict` reads.
 
     Args:
         value: the field.

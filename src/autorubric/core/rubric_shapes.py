@@ -56,7 +56,7 @@ class Unfolded(NamedTuple):
 
 
 def unfold(data: Any) -> Unfolded:
-    """The parts of a rubric in any of its shapes.
+    """Return the parts of a rubric in any of its shapes.
 
     Raises:
         InputError: it has none of the shapes.
@@ -78,7 +78,7 @@ def unfold(data: Any) -> Unfolded:
 
 
 def parse_rubric(text: str, where: str = "") -> Any:
-    """The value of a rubric that is JSON text.
+    """Return the value of a rubric that is JSON text.
 
     Raises:
         InputError: it is other text.
@@ -95,7 +95,7 @@ def parse_rubric(text: str, where: str = "") -> Any:
 
 
 def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
-    """The parts of a mapping; `inside` is its place, for messages."""
+    """Return the parts of a mapping; `inside` is its place, for messages."""
     if has_described_scores(data):
         return Unfolded([read_scored_criterion(data)], None, {})
     if columns := read_columns(data):
@@ -117,7 +117,7 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
 
 
 def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
-    """The criteria of a flat list of mappings.
+    """Return the criteria of a flat list of mappings.
 
     Raises:
         InputError: with one problem for each criterion that is wrong.
@@ -163,7 +163,7 @@ def _drop_empty_options(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def dump_criterion(criterion: Criterion) -> dict[str, Any]:
-    """A criterion as JSON values, without fields that have their defaults.
+    """Return a criterion as JSON values, without fields that have their defaults.
 
     Example:
         >>> dump_criterion(Criterion(name="Brief", requirement="Is brief", tags=["style"]))
@@ -193,7 +193,7 @@ def _dump_option(option: CriterionOption) -> dict[str, Any]:
 
 
 def _find_holder(data: Mapping[str, Any], inside: str) -> str:
-    """The key of the criteria in a mapping: the first one that is not empty, else the first one."""
+    """Return the key of the criteria in a mapping: the first one that is not empty, else the first one."""
     for key in data:
         if isinstance(key, str) and find_nearest_key(key, _RUBRIC_KEYS):
             raise InputError(describe_unknown_key(key, _RUBRIC_KEYS, "the rubric"))
@@ -220,7 +220,7 @@ def _describe_missing_holder(data: Mapping[str, Any], inside: str) -> str:
 
 
 def _list_keys(data: Mapping[str, Any]) -> str:
-    """The keys of a mapping without a list of criteria, and how to write its content, if that is clear."""
+    """Return the keys of a mapping without a list of criteria, and how to write its content, if that is clear."""
     keys = ", ".join(map(repr, data)) or "none"
     lists = [key for key, value in data.items() if isinstance(value, list) and isinstance((*value, 0)[0], dict)]
     kinds = {list} if lists else {type(value) for value in data.values()}
@@ -275,7 +275,7 @@ def _flatten(entries: Any) -> list[Any]:
 
 
 def _find_misspelt_key(entry: Mapping[Any, Any]) -> str | None:
-    """The key of a section that is a misspelling of `criteria`; None for a criterion."""
+    """Return the key of a section that is a misspelling of `criteria`; None for a criterion."""
     wrong = next((str(key) for key in entry if find_nearest_key(str(key), ("criteria",))), None)
     return None if wrong is None or "criterion" in entry or find_parts(entry)[0].text else wrong
 
@@ -306,7 +306,7 @@ def _read_section(section: dict[str, Any], where: str, problems: list[str]) -> l
 
 
 def _add_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, Any]) -> dict[str, Any]:
-    """A criterion with the name of its section, and with the section's own keys in its metadata."""
+    """Return a criterion with the name of its section, and with the section's own keys in its metadata."""
     if name is not None and entry.get("section") is None:
         entry = {**entry, "section": name}
     metadata = {} if entry.get("metadata") is None else entry["metadata"]
@@ -316,7 +316,7 @@ def _add_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, A
 
 
 def _group_by_criterion(error: ValidationError) -> list[str]:
-    """One problem for each criterion, with a line for each of its fields."""
+    """Return one problem for each criterion, with a line for each of its fields."""
     lines: dict[int, list[str]] = {}
     for detail, line in zip(error.errors(include_url=False), format_errors(error, inside=1), strict=True):
         lines.setdefault(int(detail["loc"][0]), []).append(line)
@@ -337,7 +337,7 @@ _set_fields, _set_fields_set, _set_extra, _set_private = (
 
 
 def _build_blank() -> dict[str, Any]:
-    """The fields of a blank criterion.
+    """Return the fields of a blank criterion.
 
     They are set one by one, so that all copies of the dict share their keys and take a third of the memory.
     """
@@ -351,7 +351,7 @@ _BLANK = _build_blank()
 
 
 def read_plain_criterion(entry: Any) -> Criterion | None:
-    """The criterion of a valid mapping that needs no conversion, equal to what pydantic would make.
+    """Return the criterion of a valid mapping that needs no conversion, equal to what pydantic would make.
 
     None leaves it to the model's own validation: the keys of a multi-choice criterion, the user's own keys, values of
     other types, and errors.

@@ -16,7 +16,7 @@ class RuleCall(NamedTuple):
 
 
 def rule_of_tags(tags: object) -> RuleCall | None:
-    """The rule that the tags of a criterion name, or None if a judge decides it.
+    """Return the rule that the tags of a criterion name, or None if a judge decides it.
 
     Reads both layouts in use: a mapping `{"function", "parameters", "verifier"}`, whose parameters may be
     the full union of keys with nulls, and a list of `"key:value"` strings. Other tags are left alone.
@@ -46,7 +46,7 @@ def rule_of_tags(tags: object) -> RuleCall | None:
 
 
 def read_check_tags(tags: object) -> dict[str, Any] | None:
-    """The rule that tags name as a criterion's `check`, or None if a judge decides it.
+    """Return the rule that tags name as a criterion's `check`, or None if a judge decides it.
 
     Raises:
         InputError: as `rule_of_tags` does.
@@ -60,7 +60,7 @@ def read_check_tags(tags: object) -> dict[str, Any] | None:
 
 
 def with_integers(value: Any) -> Any:
-    """A value as JSON has it: integral doubles become integers, tuples and arrays lists.
+    """Return a value as JSON has it: integral doubles become integers, tuples and arrays lists.
 
     Example:
         >>> with_integers((2.0, 2.5, "2.0"))
@@ -88,7 +88,7 @@ def _read_tag_values(tags: object) -> Mapping[str, Any]:
 
 
 def _parse_parameters(written: object) -> Mapping[str, Any]:
-    """The parameters of either layout; text is read as JSON, or else as a Python literal."""
+    """Return the parameters of either layout; text is read as JSON, or else as a Python literal."""
     if written is None or written == "":
         return {}
     value = written

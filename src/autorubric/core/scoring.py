@@ -1,4 +1,4 @@
-"""The one rule by which verdicts become a score.
+"""The rule by which verdicts become a score; all scores use it.
 
 A verdict is a cell: the weight of its criterion and its value in [0, 1] (MET is 1, UNMET is 0, an option its
 value), or None if the judge abstained. With the sum of value · weight over the scored cells:
@@ -24,7 +24,7 @@ from autorubric.errors import InputError
 
 
 class Cell(NamedTuple):
-    """What one verdict adds to a score.
+    """The contribution of one verdict to a score.
 
     Attributes:
         weight: of the criterion.
@@ -50,7 +50,7 @@ _SKIP = CannotAssessConfig()
 
 
 def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
-    """The cell of one verdict: MET, UNMET, the label of an option, or CANNOT_ASSESS.
+    """Return the cell of one verdict: MET, UNMET, the label of an option, or CANNOT_ASSESS.
 
     Raises:
         ValueError: the verdict is none of these, or no option has this label.
@@ -76,7 +76,7 @@ def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 
 def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> WeightTotals:
-    """The sums of the cells, with abstentions scored as `config` says.
+    """Return the sums of the cells, with abstentions scored as `config` says.
 
     Example:
         >>> sum_cells([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
@@ -98,11 +98,11 @@ def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Weig
 
 
 def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:
-    """The score of the cells in [0, 1], or None if nothing is left to score.
+    """Return the score of the cells in [0, 1], or None if nothing is left to score.
 
     Args:
         cells: one for each criterion.
-        config: what an abstention does.
+        config: how an abstention counts.
         normalize: False for the bare sum of value · weight.
 
     Example:
@@ -120,7 +120,7 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
 
 
 def score_abstention(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
-    """The value that an abstention counts as; None if it is left out.
+    """Return the value that an abstention counts as; None if it is left out.
 
     Example:
         >>> from autorubric.core.judgment import CannotAssessStrategy
@@ -174,8 +174,22 @@ class LengthPenalty(PlainModel):
         return self
 
 
+class ScoreRule(NamedTuple):
+    """How a run turns verdicts into scores.
+
+    Attributes:
+        cannot_assess: what an abstention counts as.
+        normalize: scores in [0, 1]; False for bare sums.
+        length_penalty: what a score loses for a long text, before a user's own length; None for nothing.
+    """
+
+    cannot_assess: CannotAssessConfig = CannotAssessConfig()
+    normalize: bool = True
+    length_penalty: LengthPenalty | None = None
+
+
 def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
-    """The points a submission loses for its length, from 0 to `penalty_at_cap`.
+    """Return the points a submission loses for its length, from 0 to `penalty_at_cap`.
 
     Between budget and cap: penalty_at_cap · ((length − free_budget) / (max_cap − free_budget)) ** exponent. The
     parts that count are measured separately, so joining them adds nothing.
@@ -198,7 +212,7 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
 
 
 def compute_lost_points(length: float, config: LengthPenalty) -> float:
-    """The points that a submission of this length loses."""
+    """Return the points that a submission of this length loses."""
     if length <= config.free_budget:
         return 0.0
     if length >= config.max_cap:
@@ -208,7 +222,7 @@ def compute_lost_points(length: float, config: LengthPenalty) -> float:
 
 
 def measure_length(text: str, count: CountFn | None) -> float:
-    """The length of a text, in words or by `count`.
+    """Return the length of a text, in words or by `count`.
 
     Raises:
         InputError: `count` returns something that is not a length.

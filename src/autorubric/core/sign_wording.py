@@ -1,4 +1,4 @@
-"""What meeting a criterion means by its words: a strength or a fault. Lint and `convert` share this rule."""
+"""Classification of a criterion's words: whether meeting it is a strength or a fault. Used by lint and `convert`."""
 
 import re
 from typing import Literal, NamedTuple, TypeAlias
@@ -169,7 +169,7 @@ _NEGATED_ZH = compile_late(
     rf"{_SUBJECT_ZH}{_MODALS_ZH}{{0,2}}(?:没有|沒有|未(?!能|来|來|必|婚|成年|知)|不(?!同|仅|僅|但|断|斷|良|适"
     rf"|適)|无(?!论|论)|勿)"
 )
-# What follows may reverse a strength or a fault: "avoids X but fails to Y".
+# The rest may reverse a strength or a fault: "avoids X but fails to Y".
 _TURNED = compile_late(
     r"\b(?:fails? to|(?<!that )(?<!which )(?<!and )does not|without|but|instead of|rather than|when|despite"
     r"|even though|not the|and (?:then )?does)\b"
@@ -180,9 +180,9 @@ _REACH = 200  # characters: what comes later is detail, not what the criterion i
 
 
 def read_meaning(text: str) -> WordedMeaning:
-    """What meeting a criterion means, by its words alone.
+    """Classify the meaning of meeting a criterion, from its words alone.
 
-    Quotes, asides in brackets and reasons don't count.
+    Quotes, asides in brackets and reasons are ignored.
 
     Example:
         >>> [read_meaning(text).meaning for text in ("Avoids it.", "Omits doses.", "Does not name it.", "Names it.")]
@@ -212,7 +212,7 @@ def _read_bare_meaning(bare: str) -> WordedMeaning:
 
 
 def find_conflict(text: str, weight: float) -> str:
-    """The words that contradict the sign of the weight; empty if none do.
+    """Return the words that contradict the sign of the weight; empty if none do.
 
     Example:
         >>> find_conflict("Omits warning signs.", 8), find_conflict("Omits warning signs.", -8)
@@ -222,7 +222,7 @@ def find_conflict(text: str, weight: float) -> str:
 
 
 def find_contradiction(bare: str, weight: float) -> str:
-    """The same, for a text from `read_assertion`."""
+    """Do the work of `find_conflict` for a text from `read_assertion`."""
     found = _read_bare_meaning(bare)
     opposite = found.meaning == "good" if weight < 0 else found.meaning == "fault" and weight > 0
     return found.words if opposite else ""

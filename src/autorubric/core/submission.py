@@ -25,11 +25,11 @@ class ThinkingOutputDict(TypedDict, total=False):
 
 
 ToGradeInput: TypeAlias = str | ThinkingOutputDict
-"""What graders accept as a submission."""
+"""The types of submissions that graders accept."""
 
 
 def word_count(text: str) -> int:
-    """How many words, separated by white space; in Chinese, Japanese and Thai, each character is one.
+    """Count words separated by white space; in Chinese, Japanese and Thai, each character counts as a word.
 
     Example:
         >>> word_count("It began in  Britain."), word_count("始于英国。")
@@ -39,7 +39,7 @@ def word_count(text: str) -> int:
 
 
 def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
-    """Both parts of a submission; a missing part is empty, and a string is all output.
+    """Return both parts of a submission; a missing part is empty, and a string is all output.
 
     Raises:
         InputError: it is neither text nor a mapping of texts with the keys `thinking` and `output`.

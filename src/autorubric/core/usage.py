@@ -13,11 +13,11 @@ class TokenUsage:
     """Tokens of one or more replies; usages can be added and summed.
 
     Attributes:
-        prompt_tokens: what was sent.
-        completion_tokens: what was answered, thinking included.
-        total_tokens: both together.
-        cache_creation_input_tokens: of the prompt, those the endpoint put into its cache.
-        cache_read_input_tokens: of the prompt, those the endpoint found in its cache.
+        prompt_tokens: tokens sent.
+        completion_tokens: tokens received, thinking included.
+        total_tokens: the sum of both.
+        cache_creation_input_tokens: prompt tokens that the endpoint put into its cache.
+        cache_read_input_tokens: prompt tokens that the endpoint read from its cache.
 
     Example:
         >>> sum([TokenUsage(90, 10, 100), TokenUsage(40, 5, 45)]).total_tokens
@@ -57,7 +57,7 @@ class UnknownCost(float):
     """
 
     def __new__(cls) -> UnknownCost:
-        """The only value."""
+        """Return the only value."""
         return super().__new__(cls, "nan")
 
     def __format__(self, spec: str) -> str:
@@ -89,7 +89,7 @@ class _Spent(Protocol):
 
 
 def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:
-    """The sum of the usages that are known, or None if none is.
+    """Return the sum of the usages that are known, or None if none is.
 
     Example:
         >>> aggregate_token_usage([TokenUsage(1, 2, 3), None]).total_tokens
@@ -100,7 +100,7 @@ def aggregate_token_usage(usages: Iterable[TokenUsage | None]) -> TokenUsage | N
 
 
 def aggregate_completion_cost(costs: Iterable[float | None]) -> float | None:
-    """The sum of the costs that are known, in dollars, or None if none is; a cost of 0 is known.
+    """Return the sum of the costs that are known, in dollars, or None if none is; a cost of 0 is known.
 
     Example:
         >>> aggregate_completion_cost([0.0, None]), aggregate_completion_cost([None])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def value_class(*, frozen: bool, slots: bool) -> Any:
-        """A dataclass that mypy treats as frozen, for values created in each model call; hashed by its fields.
+        """Decorate a dataclass that mypy treats as frozen, for values created in each model call; hashed by fields.
 
         At run time no assignment is refused: `dataclass(frozen=True)` sets each field by a call of
         `object.__setattr__`, which took a tenth of what grading costs beyond its HTTP requests.
@@ -23,7 +23,7 @@ else:
 
 
 def copy_with(value: V, **fields: Any) -> V:
-    """A copy of a value with other fields, as by `dataclasses.replace`, in a third of the time.
+    """Return a copy of a value with other fields, as by `dataclasses.replace`, in a third of the time.
 
     Example:
         >>> @value_class(frozen=True, slots=True)

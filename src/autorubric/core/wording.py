@@ -15,7 +15,7 @@ UNSPACED = (
 MARKS = "\u00ad\u200c\u200d" + "".join(
     char for char in map(chr, range(0x300, 0x1E00)) if unicodedata.category(char).startswith("M")
 )
-r"""What belongs to a word although `\w` does not match it: vowel signs, accents, joiners and soft hyphens."""
+r"""Parts of words that `\w` does not match: vowel signs, accents, joiners and soft hyphens."""
 
 _USES = ("match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groups", "groupindex")
 
@@ -33,7 +33,7 @@ class _LatePattern:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # introspection, such as that of doctest, must not compile it
-        # From the second use on, the methods are found without this one.
+        # From the second use on, this method is bypassed.
         if name == "search":
             self.search = _build_search(self._ascii, self.pattern, self.flags)
             return self.search
@@ -50,7 +50,7 @@ def _build_search(ascii_only: str, whole: str, flags: int) -> _Search:
 
 
 def _build_quick_search(pattern: str, flags: int) -> _Search:
-    r"""The search of a pattern, faster: `^` is tried once, and `\b` once for all alternatives that start with it."""
+    r"""Build a faster search: `^` is tried once, and `\b` once for all alternatives that start with it."""
     compiled = re.compile(pattern, flags)
     every = _split_alternatives(pattern)
     if flags & re.MULTILINE:
@@ -84,7 +84,7 @@ def _split_alternatives(pattern: str) -> list[str]:
 
 
 def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[str]:
-    r"""A pattern that is compiled at its first use: a long one takes up to 50 ms.
+    r"""Return a pattern that is compiled at its first use: a long one takes up to 50 ms.
 
     It has the methods of a pattern, but the functions of `re` do not accept it.
 
@@ -115,7 +115,7 @@ _REASON = re.compile(r"[(（]\s*(?:justification|rationale|reason(?:ing)?|note|�
 
 
 def strip_quotes(text: str) -> str:
-    """A text without what it quotes: quoted words are mentioned, not used.
+    """Return a text without what it quotes: quoted words are mentioned, not used.
 
     Example:
         >>> strip_quotes('Names the drug "A".')
@@ -125,7 +125,7 @@ def strip_quotes(text: str) -> str:
 
 
 def strip_asides(text: str) -> str:
-    """A text without the reasons given for it and asides in brackets.
+    """Return a text without the reasons given for it and asides in brackets.
 
     Example:
         >>> strip_asides("names 4 g (a day). (justification: safety.)").split()
@@ -135,7 +135,7 @@ def strip_asides(text: str) -> str:
 
 
 def read_assertion(text: str) -> str:
-    """A text in lower case without quotes, the reasons given for it, and asides in brackets.
+    """Return a text in lower case without quotes, the reasons given for it, and asides in brackets.
 
     Example:
         >>> read_assertion('Names the drug "A" (generic name). (Justification: safety.)').split()
@@ -145,7 +145,7 @@ def read_assertion(text: str) -> str:
 
 
 def match_any(listing: str) -> str:
-    """A pattern that matches any entry of a list; entries are separated by commas and line ends.
+    """Return a pattern that matches any entry of a list; entries are separated by commas and line ends.
 
     Example:
         >>> match_any("errors?, typos?")
@@ -162,7 +162,7 @@ _NEGATION = re.compile(
 
 
 def count_negations(text: str) -> int:
-    """How many words of a text negate: an even number of them may cancel out.
+    """Count the negating words of a text; an even number of them may cancel out.
 
     Example:
         >>> [count_negations(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
@@ -188,7 +188,7 @@ NUMBER_WORDS = {
     "double": "2",
     "thrice": "3",
 }
-"""Digits for each word, and each Chinese character that is a number by itself."""
+"""The digits for each number word, and for each Chinese character that is a number by itself."""
 
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 _WORD = re.compile(rf"(?<![^\W_])(?:{'|'.join(ENGLISH)})(?![^\W_])", re.IGNORECASE)
@@ -198,7 +198,7 @@ _KEPT = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 def find_numbers(text: str) -> frozenset[str]:
-    """The numbers of a text in digits: number words up to twenty and Chinese numerals before a unit included.
+    """Return the numbers of a text in digits: number words up to twenty and Chinese numerals before a unit included.
 
     "One" counts as an article, not as a number.
 
@@ -214,7 +214,7 @@ def find_numbers(text: str) -> frozenset[str]:
 
 
 def parse_number(text: str) -> int:
-    """The value of digits, an English number word up to twenty, an article or a Chinese numeral.
+    """Return the value of digits, an English number word up to twenty, an article or a Chinese numeral.
 
     Example:
         >>> [parse_number(text) for text in ("1,200", "Three", "an", "两百五十", "十二")]
@@ -229,7 +229,7 @@ def parse_number(text: str) -> int:
 
 
 def narrow(text: str) -> str:
-    """A text with its characters in their plain form, except superscripts and the like: 10² is not 102.
+    """Return a text with its characters in their plain form, except superscripts and the like: 10² is not 102.
 
     Example:
         >>> narrow("２０ mg/m²")
@@ -245,7 +245,7 @@ def _narrow_char(char: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """A text as a reader compares it: without case, accents and width; Turkish ı is i.
+    """Return a text as a reader compares it: without case, accents and width; Turkish ı is i.
 
     Example:
         >>> fold_text("ÉTÉ, ＡＢＣ, İZMİR, Straße"), fold_text("がる")
@@ -256,13 +256,13 @@ def fold_text(text: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def fold_letter(char: str) -> str:
-    """One character of a folded text; empty for an accent, and several for `ß` and the like."""
+    """Return one character of a folded text; empty for an accent, and several for `ß` and the like."""
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _narrow_char(char).casefold()))
     return unicodedata.normalize("NFC", bare).replace("ı", "i")
 
 
 def compile_folded(words: str) -> re.Pattern[str]:
-    """A pattern that finds words in a text as `fold_text` compares them, without folding the text (`ß` is not `ss`).
+    """Compile a pattern that finds words as `fold_text` compares them in an unfolded text (`ß` is not `ss`).
 
     Example:
         >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
@@ -279,7 +279,7 @@ def compile_folded(words: str) -> re.Pattern[str]:
 
 @cache
 def _group_spellings() -> dict[str, str]:
-    """The letters with case, accents or width, by what they are when folded; accents themselves are nothing."""
+    """Return the letters with case, accents or width by their folded form; accents themselves fold to nothing."""
     found: dict[str, str] = {}
     for char in map(chr, (*range(0x20, 0x700), *range(0x1E00, 0x2070), *range(0xFF01, 0xFFA0))):
         found[fold_letter(char)] = found.get(fold_letter(char), "") + char

@@ -111,7 +111,7 @@ class RubricDataset(Displayed):
 
     @property
     def num_criteria(self) -> int:
-        """How many criteria the dataset's rubric has.
+        """The number of criteria in the dataset's rubric.
 
         Raises:
             ValueError: the dataset has no rubric.
@@ -133,7 +133,7 @@ class RubricDataset(Displayed):
         return self.rubric
 
     def get_item_rubric(self, idx: int) -> Rubric:
-        """The rubric that applies to an item: its own, or the dataset's.
+        """Return the rubric that applies to an item: its own, or the dataset's.
 
         Raises:
             ValueError: there is neither.
@@ -151,7 +151,7 @@ class RubricDataset(Displayed):
         return rubric
 
     def get_item_reference_submission(self, idx: int) -> str | None:
-        """The exemplar that applies to an item: its own, or the dataset's, or None.
+        """Return the exemplar that applies to an item: its own, or the dataset's, or None.
 
         Example:
             >>> from autorubric.core.criterion import Criterion
@@ -164,7 +164,7 @@ class RubricDataset(Displayed):
         return own if own is not None else self.reference_submission
 
     def get_item_prompt(self, idx: int) -> str:
-        """The prompt that an item answers: its own, or the dataset's.
+        """Return the prompt that an item answers: its own, or the dataset's.
 
         Raises:
             ValueError: there is neither.
@@ -188,7 +188,7 @@ class RubricDataset(Displayed):
         normalize: bool = True,
         rubric: Rubric | None = None,
     ) -> float:
-        """The weighted score of verdicts, 0.0 if nothing is left to score.
+        """Return the weighted score of verdicts, 0.0 if nothing is left to score.
 
         Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has more
         options, and distinguishes "nothing to score" (None) from "nothing met" (0.0).
@@ -196,7 +196,7 @@ class RubricDataset(Displayed):
         Args:
             verdicts: one per criterion, in order; criteria beyond the end of the list are not scored.
             normalize: True to divide by the positive weights and clamp to [0, 1], False for the bare sum.
-            rubric: in place of the dataset's.
+            rubric: replaces the dataset's rubric.
 
         Raises:
             ValueError: a verdict does not belong to its criterion, there are too many, or there is no rubric.
@@ -275,7 +275,7 @@ class RubricDataset(Displayed):
         self._ids_of = len(self.items) + 1
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The dataset as JSON text.
+        """Return the dataset as JSON text.
 
         Args:
             indent: spaces for each level; None for one line.
@@ -306,7 +306,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_json(cls, json_string: str) -> RubricDataset:
-        """The dataset of a JSON text.
+        """Return the dataset of a JSON text.
 
         Raises:
             ValueError: it is not strict JSON, or something in it is wrong; all problems are reported.
@@ -319,7 +319,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_file(cls, path: str | Path, *, columns: Mapping[str, str] | None = None) -> RubricDataset:
-        """The dataset in a file: JSON, YAML, or rows (JSON Lines, CSV, TSV, Parquet, Arrow, a dataset folder).
+        """Return the dataset in a file: JSON, YAML, or rows (JSON Lines, CSV, TSV, Parquet, Arrow, a dataset folder).
 
         The kind of a file is detected from its content. Columns of rows are guessed from the usual names, such as
         `response` for the submission, with a warning for each guess.
@@ -346,7 +346,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_stored(cls, path: Path) -> RubricDataset:
-        """The dataset in a file of any size that a run has written; `from_file` reads those of users.
+        """Return the dataset in a file of any size that a run has written; `from_file` reads those of users.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -371,7 +371,7 @@ class RubricDataset(Displayed):
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
     ) -> tuple[RubricDataset, RubricDataset]:
-        """The items split into two datasets: one with exactly `n_train` items, one with the rest.
+        """Return the items split into two datasets: one with exactly `n_train` items, one with the rest.
 
         Args:
             n_train: the size of the first.

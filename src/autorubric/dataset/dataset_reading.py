@@ -18,7 +18,7 @@ REF = "#/rubrics/"
 def find_misfits(
     items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None
 ) -> Iterator[tuple[int, str]]:
-    """What keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
+    """Yield the problems that prevent items from being graded, as pairs of the item's index and a sentence.
 
     Also normalizes ground truth that fits (to `CriterionVerdict` for binary criteria).
 
@@ -54,7 +54,7 @@ def find_misfits(
 
 
 def place_problem(problem: str) -> str:
-    """A problem of an item as the continuation of "Item 3".
+    """Return a problem of an item as a continuation of "Item 3".
 
     Example:
         >>> "Item 3" + place_problem("ground_truth[0]: invalid verdict 'M'"), "Item 3" + place_problem("no such ref")
@@ -87,7 +87,7 @@ class DatasetParts(NamedTuple):
 
 
 def read_record(data: Any) -> DatasetParts:
-    """The parts of a dataset from one mapping; its items are removed from it.
+    """Read the parts of a dataset from one mapping, and remove its items to save memory.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -118,7 +118,7 @@ def read_record(data: Any) -> DatasetParts:
 
 
 def _pop_records(records: list[Any]) -> Iterator[tuple[int, Any]]:
-    """The items with their indices; removes each from the list, to save memory."""
+    """Yield the items with their indices; removes each from the list, to save memory."""
     for index, record in enumerate(records):
         records[index] = None
         yield index, record
@@ -130,7 +130,7 @@ def read_parts(
     problems: list[str],
     place: Callable[[int], str],
 ) -> DatasetParts:
-    """The parts of a dataset from the fields shared by all items and the items, one at a time.
+    """Return the parts of a dataset from the fields shared by all items and the items, one at a time.
 
     Args:
         head: the mapping without its items.
@@ -163,7 +163,7 @@ def read_parts(
         if item is not None:
             indexed.append((index, item))
         problems += (f"{place(row)}Item {index}{problem}" for problem in found)
-    # If the head is wrong, every item would seem wrong too.
+    # If the head is invalid, every item would seem invalid too.
     if sound_head:
         found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
         problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)
@@ -213,7 +213,7 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
 
 
 def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:
-    """The item, or None after adding to `problems` continuations of "Item 3"."""
+    """Return the item, or None after adding to `problems` continuations of "Item 3"."""
     if not isinstance(record, dict):
         problems.append(f" must be a dict, got {type(record).__name__}")
         return None
@@ -252,7 +252,7 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
 
 
 def _read_extras(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
-    """The metadata of a mapping: its own, and unknown keys, unless these look like misspellings."""
+    """Return the metadata of a mapping: its own, and unknown keys, unless these look like misspellings."""
     own = record.get("metadata")
     if own is not None and not isinstance(own, dict):
         problems.append(f"'metadata' must be a mapping, got {type(own).__name__}")

@@ -21,13 +21,13 @@ _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdi
 _WORDS = VERDICT_WORDS | TRUTH_WORDS
 _GOOD, _BAD = "pass|passed|đạt|通过|对|✓|✔|√|✅|☑", "fail|failed|không đạt|不通过|未通过|错|✗|✘|✖|×|❌|☒"
 _OUTCOMES = {fold_text(word): sign for words, sign in ((_GOOD, "MET"), (_BAD, "UNMET")) for word in words.split("|")}
-"""Words for a good or bad result: on a pitfall, they do not say whether it is met."""
+"""Words for a good or bad result; for a pitfall, they do not say whether it is met."""
 _FOLDS = str.strip, str.casefold, fold_text  # labels and names may differ in nothing but an accent
 _NUMBERED = re.compile(r"(?:\w+ )?(\d+(?:\.\d+)?)\s*(?:[.:)(–—-]|$)")
 """The number of a level, such as "2", "2 - Fair" or "Level 2: Fair"."""
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
-"""The message on a column of `find_near_columns`."""
+"""The message on a column that `find_near_columns` finds."""
 
 
 class GroundTruthReader:
@@ -52,11 +52,11 @@ class GroundTruthReader:
         ]
 
     def read(self, values: Sequence[Any] | Mapping[str, Any], problems: list[str]) -> GroundTruth | None:
-        """The verdicts of one item, or None after adding to `problems` what is wrong with them.
+        """Read the verdicts of one item; return None after adding problems to `problems`.
 
         Args:
             values: a verdict for each criterion, in order or by the criterion's name.
-            problems: takes a sentence for each problem.
+            problems: collects a sentence for each problem.
         """
         if isinstance(values, Mapping):
             ordered = self._order_values(values, problems)
@@ -126,7 +126,7 @@ class GroundTruthReader:
 
 
 def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The index of the criterion with this name or requirement; case and accents matter only if several match.
+    """Return the index of the criterion with this name or requirement; case and accents matter only if several match.
 
     Raises:
         InputError: no criterion or several match.
@@ -154,7 +154,7 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
 
 
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
-    """The label that a word of a table stands for, or None.
+    """Return the label that a word in a table means, or None.
 
     Words such as yes, true, 1 and accept mean that a binary criterion is met, and so does pass, unless the criterion
     is a pitfall; a number means the option whose label is that number, or else the option with that many points,
@@ -163,7 +163,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     Args:
         criterion: what is labelled.
         word: the word.
-        notes: takes a sentence, once, if the word differs from the label.
+        notes: collects a sentence, once, if the word differs from the label.
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
@@ -191,7 +191,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
 
 
 def _find_by_points(options: Sequence[CriterionOption], points: float) -> list[str]:
-    """The labels of the options with these points; empty if a label has another number, which could be meant."""
+    """Return the labels of options with these points; empty if a label has another number, which may be meant."""
     numbers = ((option, _NUMBERED.match(option.label.strip())) for option in options)
     if any(found and float(found[1]) != option.metadata.get(POINTS) for option, found in numbers):
         return []
@@ -199,11 +199,11 @@ def _find_by_points(options: Sequence[CriterionOption], points: float) -> list[s
 
 
 def choose_majority(criterion: Criterion | None, labels: Sequence[str]) -> str | None:
-    """The most frequent label; of equally frequent ones the middle label, if the options are ordered; else None.
+    """Return the most frequent label; in a tie, the middle label if the options are ordered, else None.
 
     Without a criterion, the options have no order.
 
-    An abstention or "not applicable" has no place in the order, so a tie with one has no middle label.
+    An abstention or "not applicable" has no rank, so a tie with one has no middle label.
 
     Example:
         >>> how = Criterion(requirement="How?", options=[{"label": str(n), "value": n / 5} for n in range(1, 6)])
@@ -220,7 +220,7 @@ def choose_majority(criterion: Criterion | None, labels: Sequence[str]) -> str |
 
 
 def parse_number(word: str) -> float | None:
-    """The number that a word spells, or None."""
+    """Return the number in a word, or None."""
     try:
         return float(word)
     except ValueError:
@@ -228,7 +228,7 @@ def parse_number(word: str) -> float | None:
 
 
 def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
-    """The columns with nearly the name of a criterion that has no column, each with that name.
+    """Return the columns with nearly the name of a criterion that has no column, each with that name.
 
     Example:
         >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
@@ -259,7 +259,7 @@ def _check_verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
 
 
 def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
-    """The cells of verdicts on the first criteria of a rubric.
+    """Return the cells of verdicts on the first criteria of a rubric.
 
     Raises:
         InputError: a verdict is not valid for its criterion, or there are more verdicts than criteria.

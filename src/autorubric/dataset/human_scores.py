@@ -17,7 +17,7 @@ from autorubric.rows.record import is_blank
 
 
 def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
-    """The score of each item in its metadata; NaN where it has none.
+    """Return the score of each item in its metadata; NaN where it has none.
 
     Args:
         dataset: the items.
@@ -51,14 +51,14 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
 def join_human_scores(
     dataset: RubricDataset, key: str, paths: Sequence[Path], columns: Mapping[str, str], notes: list[str]
 ) -> RubricDataset:
-    """The dataset with the scores of tables in the metadata of its items; several scores of an item are averaged.
+    """Add the scores in tables to the metadata of the items; several scores of an item are averaged.
 
     Args:
         dataset: the items.
         key: the column of the scores, and their key in the metadata.
         paths: the tables, with a column for the ids of the items, or with their submissions.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed.
 
     Raises:
         InputError: a table lacks the column, an id is unknown, or a value is not a number.
@@ -100,7 +100,7 @@ def _find_unclear_score(values: Sequence[Any], key: str) -> list[str]:
 
 
 def _parse_score(value: Any, key: str) -> float:
-    """The number that a value is or spells; NaN for a blank one."""
+    """Return the number that a value is or spells; NaN for a blank one."""
     score = math.nan if is_blank(value) else as_weight(value)
     if score is None:
         raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")

@@ -1,4 +1,4 @@
-"""Ids that several rows have, and columns that may have the ids of items that have none."""
+"""Ids shared by several rows, and columns that may contain the ids of items without one."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +10,13 @@ from autorubric.rows.columns import COLUMN_OPTION, RowReader, fold_column
 from autorubric.rows.record import Record, is_blank, is_sentence
 
 _LEAST_ROWS = 10
-"""Fewer values may differ by chance."""
+"""Minimum number of rows; fewer values may differ by chance."""
 
 _OF_QUERIES = frozenset(("query_id", "prompt_id", "question_id"))
 
 
 def release_query_ids(records: Iterable[Record], reader: RowReader) -> list[Record]:
-    """The records of items; ids that several share become metadata if their column names the query.
+    """Return the records of items; ids that several share become metadata if their column names the query.
 
     Args:
         records: the records.
@@ -48,7 +48,7 @@ def _move_id(record: Record, column: str) -> Record:
 
 
 def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A sentence on each item, given with its place, that has the id of an earlier one.
+    """Yield a sentence on each item, given with its place, that has the id of an earlier one.
 
     Example:
         >>> rows = [("a.csv:2", DataItem("So.", "", id="ann")), ("a.csv:5", DataItem("No.", "", id="ann"))]
@@ -63,7 +63,7 @@ def find_repeated_ids(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
 
 
 def note_id_columns(where: str, items: Sequence[DataItem]) -> Iterator[str]:
-    """A note on the columns with distinct short values if no item has an id: those called ids, else all.
+    """Yield a note on the columns with distinct short values if no item has an id: those called ids, else all.
 
     Example:
         >>> rows = [DataItem("So.", "", metadata={"Student-ID": name, "lang": "en"}) for name in ("ann", "bob")]

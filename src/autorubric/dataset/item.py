@@ -130,7 +130,7 @@ _BESIDES = ("description", "ground_truth_reasons", "metadata")
 def build_item_reader(
     where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
 ) -> RowReader:
-    """A reader of rows that are items.
+    """Return a reader of rows that are items.
 
     Example:
         >>> build_item_reader("a.csv", None, None).roles[0]
@@ -149,7 +149,7 @@ def read_item_records(
     Args:
         records: the rows.
         reader: finds the column of each role.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
         is_table: whether every row has all columns, and missing values are blank or null.
 
     Raises:
@@ -184,7 +184,7 @@ def read_item_records(
 def split_preferences(
     records: Iterable[Record], columns: Mapping[str, str], where: str, notes: list[str]
 ) -> Iterator[Record]:
-    """The rows; one with a chosen and a rejected submission becomes two.
+    """Yield the rows; one with a chosen and a rejected submission becomes two.
 
     They have 1 and 0 in `preferred`, and the same number in `preference_pair`.
 
@@ -203,7 +203,7 @@ def split_preferences(
             yield record
             continue
         if taken := record.fields.keys() & {"preferred", PREFERENCE_PAIR}:
-            raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
+            raise InputError(f"{record.where}: rename the column {min(taken)!r}, under which preferences are stored")
         if _list_given("labels", record.fields, columns):
             raise InputError(f"{record.where}: {OF_TWO}")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
@@ -220,21 +220,21 @@ def split_preferences(
 
 
 def _list_given(role: str, fields: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
-    """The columns of a role that have a value."""
+    """Return the columns of a role that have a value."""
     named = (name for name in fields if name == columns.get(role) or fold_column(name) in NAMES[role].names)
     return [name for name in named if not is_blank(fields[name])]
 
 
 @lru_cache(maxsize=256)
 def _find_sides(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of a chosen and a rejected submission; empty if a row lacks one or has another submission."""
+    """Return the columns of a chosen and a rejected submission; empty if one is missing or there is a third."""
     columns = {fold_column(name): name for name in sorted(names, key=_SIDES.__contains__)}
     is_pair = columns.keys() >= _SIDES.keys() and _SUBMISSIONS.isdisjoint(columns)
     return tuple(columns[side] for side in _SIDES) if is_pair else ()
 
 
 def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
-    """A chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
+    """Return a chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
     value = from_cell(cell)
     last = read_message(value[-1] if isinstance(value, list) and value else value)
     if not isinstance(last, Mapping) or "role" not in last:
@@ -245,7 +245,7 @@ def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
 
 
 def split_last_turn(reader: RowReader, record: Record) -> Record:
-    """The row; if it has no submission, the last answer of its conversation becomes it.
+    """Return the row; if it has no submission, the last answer of its conversation becomes it.
 
     Example:
         >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
@@ -272,19 +272,19 @@ def split_last_turn(reader: RowReader, record: Record) -> Record:
 
 
 def _fill_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a null submission becomes a blank one, and the first of either kind is noted."""
+    """Return the row; a null submission becomes a blank one, and the first of either kind is noted."""
     column = record.columns.get("submission", "")
     value = record.fields[column] if column else None
     if not column or not (is_missing(value) or (isinstance(value, str) and not value.strip())):
         return record
-    found = "is blank or null; such submissions are graded, and only the first is noted"
+    found = "is blank or null; blank submissions are graded, and only the first one is reported"
     if not any(note.endswith(found) for note in reader.notes):
         reader.notes.append(f"{record.where}: {column!r} {found}")
     return record if isinstance(value, str) else record._replace(fields={**record.fields, column: ""})
 
 
 def _has_own_names(record: Record) -> bool:
-    """Whether a row has the keys of our own datasets, so that nothing has to be moved."""
+    """Return whether a row has the keys of this package's datasets, so that nothing has to be moved."""
     is_text = isinstance(record.fields.get("prompt", ""), str)
     return is_text and all(column == _KEYS.get(role, role) for role, column in record.columns.items())
 
@@ -319,14 +319,14 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
 
 
 def _keep_messages(record: Record, metadata: Any) -> Any:
-    """The metadata of an item, with the messages that its prompt shows as one text; trainers need them."""
+    """Return an item's metadata, with the messages that its prompt shows as one text, because trainers need them."""
     if not isinstance(record.query, list) or not isinstance(metadata, dict):
         return metadata
     return {**metadata, record.columns["query"]: to_plain(record.read_value("query"))}
 
 
 def _read_truth(record: Record, labels: Any) -> Any:
-    """The labels of a row; a single word such as yes is the label of the only criterion."""
+    """Return the labels of a row; a single word such as yes is the label of the only criterion."""
     if not isinstance(labels, str | bool | int | float):
         return labels
     if match_label(_BINARY, str(labels)) is not None:
@@ -337,19 +337,19 @@ def _read_truth(record: Record, labels: Any) -> Any:
 
 
 def _find_non_texts(record: Record) -> Iterator[str]:
-    """A sentence for each value that should be a text and is not, with the path to the likely text inside it."""
+    """Yield a sentence for each value that is not a string but should be, with the path to the likely text in it."""
     for role in ("submission", "reference", "query"):
         column, value = record.columns.get(role, ""), record.read_value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
         if not is_conversation and not isinstance(value, str | None):
             inner = find_text_path(record.fields, column, is_query=role == "query")
             advice = "choose one in it" if inner else "write it as text, or choose another column"
-            problem = f"{column!r} is of type {type(value).__name__}; expected a text"
+            problem = f"{column!r} is of type {type(value).__name__}; expected a string"
             yield f"{record.where}: {problem}; {advice} with --column {role}={inner or 'NAME'}"
 
 
 def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
-    """Notes on what judges do not see: other columns with texts, and the query if none is found or given.
+    """Return notes on what judges do not see: other text columns, and the query if none is found or given.
 
     Example:
         >>> collect_query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
@@ -385,7 +385,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
 
 
 def collect_rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
-    """Each note on unread parts of items' rubrics, once, with the place of the first such item.
+    """Return each note on unread parts of items' rubrics, once, with the place of the first such item.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])

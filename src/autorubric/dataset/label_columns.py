@@ -24,7 +24,7 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     Args:
         placed: the items of a file, each with its place; their metadata has the columns.
         rubric: the rubric of all items.
-        notes: takes a sentence that names the columns.
+        notes: collects a sentence that names the columns.
 
     Raises:
         InputError: some values are labels and others are not; each is named with its place.
@@ -73,7 +73,7 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
 
 
 def _find_partial(rows: Mapping[str, Mapping[str, str]], columns: Iterable[str], notes: list[str]) -> set[str]:
-    """The places of rows with labels for only some criteria, which are noted."""
+    """Return the places of rows with labels for only some criteria, which are noted."""
     found = [where for where, row in rows.items() if "" in row.values()]
     if found:
         some = f"{len(found)} of {len(rows)} rows in {join_names(columns)}"
@@ -89,7 +89,7 @@ def _read_word(cell: Any) -> str:
 
 
 def _are_labels(meant: Mapping[Any, str | None]) -> bool:
-    """Whether words of columns are labels: all of them are, or one is and cannot be a score."""
+    """Return whether the words of columns are labels: all are, or one is and cannot be a score."""
     return (bool(meant) and None not in meant.values()) or any(
         label is not None and (label == word or parse_number(word) is None) for (_, word), label in meant.items()
     )
@@ -110,7 +110,7 @@ def _note_unread(
 
 
 def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A note on the first item that has its own rubric and labels in columns named like its criteria.
+    """Yield a note on the first item that has its own rubric and labels in columns named like its criteria.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
@@ -140,7 +140,7 @@ def _find_hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Cr
 
 
 def _find_label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
-    """The column named like each criterion or its text, by the criterion's name; empty if one has several."""
+    """Return the column named like each criterion or its text, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
         by_name.setdefault(fold_name(column), []).append(column)

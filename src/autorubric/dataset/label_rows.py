@@ -71,11 +71,11 @@ class LabelRows:
 
     Attributes:
         path: the file, for messages.
-        dataset: what was graded.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on rows without a label.
-        problems: takes a sentence for each label that cannot be read.
-        hints: takes a sentence for each column with nearly the name of a criterion.
+        dataset: the graded dataset.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on rows without a label.
+        problems: collects a sentence for each label that cannot be read.
+        hints: collects a sentence for each column with nearly the name of a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -90,7 +90,7 @@ class LabelRows:
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
     def read_labels(self, rows: Iterable[Record]) -> Iterator[GivenLabel]:
-        """The labels; blank cells are skipped.
+        """Yield the labels; blank cells are skipped.
 
         Raises:
             InputError: the file has no column for the id, the criterion or the label.
@@ -126,7 +126,7 @@ class LabelRows:
             self._note(f"{blank} row{'s have' if blank > 1 else ' has'} no label")
 
     def _strip_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
-        """The rows without the columns of the criteria; `wholes` takes the complete rows."""
+        """Yield the rows without the columns of the criteria; `wholes` takes the complete rows."""
         for row in rows:
             columns = self._find_layout(row.fields).criteria
             wholes.append(row)
@@ -157,7 +157,7 @@ class LabelRows:
     def _read_verdicts(
         self, fields: Mapping[str, Any], label: str | None, criterion: str | None
     ) -> dict[str, Any] | None:
-        """The labels of a row by criterion, from a column for each or one for all; None if there is none."""
+        """Return the labels of a row by criterion, from a column for each or one for all; None if there is none."""
         columns = self._find_layout(fields).criteria
         if columns or label is None:
             return {name: fields[name] for name in columns} or None
@@ -192,7 +192,7 @@ class LabelRows:
             yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
     def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
-        """The columns named like criteria, or none if a column names the criterion; and those of the submission."""
+        """Return the columns named like criteria (none if a column names the criterion), and those of submissions."""
         names = tuple(fields)
         if names not in self._layouts:
             own = {fold_name(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
@@ -225,7 +225,7 @@ class ItemFinder:
     """Finds the item and the criterion of a label.
 
     Attributes:
-        notes: takes a sentence if items are found only by their submission, and on words read as verdicts.
+        notes: collects a sentence if items are found only by their submission, and on words read as verdicts.
     """
 
     def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:
@@ -236,7 +236,7 @@ class ItemFinder:
         self._called: dict[tuple[int, str], int] = {}
 
     def find(self, given: GivenLabel) -> tuple[int, int]:
-        """The indices of the item and of the criterion.
+        """Return the indices of the item and of the criterion.
 
         Raises:
             InputError: there is no such item or criterion, or the id and the submission belong to different items.
@@ -253,7 +253,7 @@ class ItemFinder:
         return place, self._called[key]
 
     def find_item(self, given: GivenLabel) -> int:
-        """The index of the item, by its id or else its submission.
+        """Return the index of the item, by its id or else its submission.
 
         Raises:
             InputError: there is no such item, or the id and the submission belong to different items.
@@ -280,12 +280,12 @@ class ItemFinder:
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def read_verdict(self, criterion: Criterion, word: str) -> str:
-        """The verdict that a word of a file stands for, or else the word."""
+        """Return the verdict that a word of a file stands for, or else the word."""
         meant = match_label(criterion, word, self.notes)
         return word if meant is None else meant
 
     def _find_by_text(self, texts: Sequence[str]) -> list[int]:
-        """The indices of the items that have one of these submissions."""
+        """Return the indices of the items that have one of these submissions."""
         if texts and self._by_text is None:
             self._by_text = {}
             for place, item in enumerate(self._dataset.items):
@@ -301,13 +301,13 @@ class ItemFinder:
 
 
 def collect_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
-    """The distinct rubrics of the items."""
+    """Return the distinct rubrics of the items."""
     rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
     return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
 
 
 def find_submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts of a row in columns that usually have the submission.
+    """Return the texts of a row in columns that usually have the submission.
 
     Example:
         >>> find_submission_texts({"text": "So.", "id": "a"})
@@ -317,7 +317,7 @@ def find_submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_label(value: Any) -> str:
-    """The label in a cell, also in a list or mapping with a single value; empty if there is none.
+    """Return the label in a cell, also in a list or mapping with a single value; empty if there is none.
 
     Raises:
         ValueError: the cell has several labels.
@@ -335,7 +335,7 @@ def read_label(value: Any) -> str:
 
 
 def is_label_table(path: Path) -> bool:
-    """Whether a file has labels, rather than pairs that `--label-next` drew.
+    """Return whether a file has labels, rather than pairs that `--label-next` drew.
 
     Example:
         >>> import tempfile
@@ -349,18 +349,18 @@ def is_label_table(path: Path) -> bool:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a file is a dataset rather than a table."""
+    """Return whether a file is a dataset rather than a table."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and has_items(first.fields.keys())
 
 
 def has_items(keys: Collection[str]) -> bool:
-    """Whether the first record of a file is that of a dataset."""
+    """Return whether the first record of a file is that of a dataset."""
     return "items" in keys or set(keys) == {"dataset"}
 
 
 def is_question(keys: Collection[str], key: str) -> bool:
-    """Whether a column of flat records has the answers to a question in Argilla.
+    """Return whether a column of flat records has the answers to a question in Argilla.
 
     Example:
         >>> is_question({"Tone.responses.users"}, "Tone.responses"), is_question({"Tone-suggestion"}, "Tone")
@@ -370,7 +370,7 @@ def is_question(keys: Collection[str], key: str) -> bool:
 
 
 def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
-    """Whether a row of Prodigy has no label because its task was ignored or rejected."""
+    """Return whether a row of Prodigy has no label because its task was ignored or rejected."""
     answer = fields.get("answer") if "_task_hash" in fields else None
     return answer == "ignore" or (answer == "reject" and label != "answer")
 

@@ -30,9 +30,9 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` takes that of `choose_majority`; None requires that all agree.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on items without labels.
+        annotator: the annotator whose labels count; `majority` uses `choose_majority`; None requires agreement.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on items without labels.
     """
 
     paths: Sequence[Path]
@@ -41,7 +41,7 @@ class LabelTable:
     notes: list[str] = field(default_factory=list)
 
     def join_labels(self, dataset: RubricDataset) -> RubricDataset:
-        """The dataset with these labels as ground truth; items without labels here become unlabelled.
+        """Return the dataset with these labels as ground truth; items without labels here become unlabelled.
 
         Raises:
             InputError: an id, criterion, label or annotator is unknown, a label is given twice, annotators disagree
@@ -102,7 +102,7 @@ class _LabelJoin:
         self._labels.setdefault(place, {}).setdefault(at, {})[given.annotator] = label
 
     def collect_truths(self) -> dict[int, Any]:
-        """The labels of each labelled item in the order of its criteria."""
+        """Return the labels of each labelled item in the order of its criteria."""
         if self._annotator not in (None, MAJORITY, *self._annotators):
             known = ", ".join(filter(None, self._annotators)) or "none; no column names annotators"
             self._problems.append(f"--annotator {self._annotator!r} is unknown; the annotators are {known}")
@@ -110,7 +110,7 @@ class _LabelJoin:
         return {place: truth for place in self._labels if (truth := self._collect_truth(place)) is not None}
 
     def _collect_truth(self, place: int) -> list[str] | None:
-        """The labels of an item; None if it has none, or after adding to the problems."""
+        """Return the labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = name_criteria(rubric), self._labels[place]
         chosen = {at: self._choose_label(place, at, by) for at, by in given.items()}
@@ -123,7 +123,7 @@ class _LabelJoin:
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
     def _choose_label(self, place: int, at: int, by_annotator: Mapping[str, str]) -> str | None:
-        """The label that counts."""
+        """Return the label that counts."""
         rubric = self._dataset.get_item_rubric(place).rubric
         if self._annotator not in (None, MAJORITY):
             return by_annotator.get(self._annotator or "")

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 10
 _MOST_LOOKS = 50_000_000
-"""Maximum labels that the search for swaps reads: half a second, enough for a few thousand items."""
+"""Maximum labels that the search for swaps reads: about half a second, enough for a few thousand items."""
 
 _EVERY_ITEM = object()
-"""A label that every item has: its share is the size of the sample."""
+"""A label that every item has, so that its share is the size of the sample."""
 
 
 def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
-    """The indices of exactly `size` items in which every label has its share as closely as counts allow.
+    """Return the indices of exactly `size` items in which every label has its share as closely as counts allow.
 
-    A label of two or more items is both among the chosen and among the others if there is room.
+    A label of two or more items occurs both among the chosen items and among the others if there is room.
 
     Source: Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011: the rarest labels are
     dealt first. Then swaps improve the shares.
@@ -49,7 +49,7 @@ def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
     swaps = _SwapSearch(items, total, size)
     best, least = list[int](), math.inf
-    # Swaps can end in a local optimum that leaves a label out; then another start may do better.
+    # Swaps can end in a local optimum without some label; another start may then be better.
     for _ in range(_ATTEMPTS):
         chosen, cost, left_out = swaps.improve(_deal_items(items, total, size, rng), rng)
         if cost < least:
@@ -62,7 +62,7 @@ def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: rand
 def _deal_items(
     items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
 ) -> list[int]:
-    """The first choice: items, rarest labels first, go to the side that lacks the larger shares of their labels."""
+    """Make the first choice: items, rarest labels first, go to the side that lacks more of their labels."""
     share, chosen = size / len(items), list[int]()
     lack = {label: min(max(share * count, 1.0), count - 1.0) - share * count for label, count in total.items()}
     order = rng.sample(range(len(items)), len(items))
@@ -99,7 +99,7 @@ class _SwapSearch:
         self.looks = _MOST_LOOKS
 
     def improve(self, chosen: list[int], rng: random.Random) -> tuple[list[int], int, bool]:
-        """The items after the swaps, their cost, and whether a side lacks a label."""
+        """Swap items; return the result, its cost, and whether a side lacks a label."""
         import numpy as np
 
         number = len(self.items)
@@ -111,7 +111,7 @@ class _SwapSearch:
             mine = waiting.pop()
             own = self.items[mine]
             count[own] -= 1
-            # The cost of each item in its place: what one more of each of its labels adds to the squares.
+            # The cost of each item in its place: the increase of the squares for one more of each of its labels.
             added = 2 * (count * number - self.shares) + number
             added += self.missing * ((count + 1 == self.held) * 1 - (count == 0))
             cost = np.add.reduceat(added[self.all], self.starts)
@@ -132,7 +132,7 @@ class _SwapSearch:
 def split_indices(
     dataset: RubricDataset, n_train: int, *, stratify: bool, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """The indices of the `n_train` items of one side and of the rest, both in random order.
+    """Return the indices of the `n_train` items of one side and of the rest, both in random order.
 
     Raises:
         InputError: `n_train` is out of range, or items lack the ground truth to stratify by.
@@ -156,7 +156,7 @@ def split_indices(
 
 
 def _list_strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
-    """A label for each criterion: its name (or position) and the verdict, case-folded and stripped."""
+    """Return a label for each criterion: its name (or position) and the verdict, case-folded and stripped."""
     truth = dataset.items[index].ground_truth
     if truth is None:
         raise InputError(

@@ -37,12 +37,12 @@ def load(
     notes: list[str] | None = None,
     option: str = COLUMN_OPTION,
 ) -> DatasetParts:
-    """The parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
+    """Return the parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
 
     Args:
         path: the file.
         columns: the columns of rows by role, such as `{"submission": "final answer"}`.
-        notes: takes a sentence for each column that was guessed.
+        notes: collects a sentence for each column that was guessed.
         option: the option that chooses among several columns, for messages; `{role}` is filled in.
 
     Raises:
@@ -69,7 +69,7 @@ def load(
 
 @no_collections()
 def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[Any]:
-    """The parts of the dataset in a document, or the rows that it lists.
+    """Return the parts of the dataset in a document, or the rows that it lists.
 
     Args:
         text: the document.
@@ -84,7 +84,7 @@ def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[
         [1, 2]
     """
     if kind == "json":
-        # If the JSON is valid and its items come last, each item is built as soon as it is read.
+        # If the JSON is valid and the items come last, each item is built as soon as it is read.
         try:
             members = parse_head_and_members(text, "items")
             if (head := next(members)).keys() >= {"prompt", "rubric"}:
@@ -109,7 +109,7 @@ def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[
 
 
 def load_text(json_text: str) -> DatasetParts:
-    """The parts of the dataset in a JSON text.
+    """Return the parts of the dataset in a JSON text.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -153,7 +153,7 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
 
 
 def encode_dataset(dataset: RubricDataset) -> bytes:
-    """The text of `RubricDataset.to_json` in UTF-8, encoded item by item to save memory.
+    """Return the text of `RubricDataset.to_json` in UTF-8, encoded item by item to save memory.
 
     Raises:
         InputError: a value that cannot be written.
@@ -175,7 +175,7 @@ def encode_dataset(dataset: RubricDataset) -> bytes:
 
 
 def build_dataset_record(dataset: RubricDataset) -> dict[str, Any]:
-    """The whole dataset as one mapping.
+    """Return the whole dataset as one mapping.
 
     Example:
         >>> from autorubric.dataset import RubricDataset
@@ -188,7 +188,7 @@ def build_dataset_record(dataset: RubricDataset) -> dict[str, Any]:
 
 
 def build_head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """The fields shared by all items as one mapping, and one mapping for each item.
+    """Return the fields shared by all items as one mapping, and one mapping for each item.
 
     Example:
         >>> from autorubric.dataset import RubricDataset
@@ -210,7 +210,7 @@ def build_head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterat
 
 
 def _name_shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, str]]:
-    """The rubrics that several items share, by name, and the name of each such object by its `id()`."""
+    """Return the rubrics that several items share, by name, and the name of each such object by its `id()`."""
     uses = Counter(id(item.rubric) for item in items if item.rubric is not None)
     equal: dict[Rubric, list[int]] = {}
     for key, rubric in {id(item.rubric): item.rubric for item in items if item.rubric is not None}.items():
@@ -246,7 +246,7 @@ def _build_item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, An
 
 
 def _format_document(dataset: RubricDataset) -> Iterator[str]:
-    """The text of `RubricDataset.to_json` and a line end, item by item."""
+    """Yield the text of `RubricDataset.to_json` and a line end, item by item."""
     head, items = build_head_and_items(dataset)
     yield dump_json(head, 2).removesuffix("\n}") + ',\n  "items": ['
     separator = ""
@@ -283,7 +283,7 @@ def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
 def _read_rows(
     rows: Iterator[Record], head: dict[str, Any], problems: list[str], reader: RowReader, *, is_document: bool = False
 ) -> DatasetParts:
-    # A row's place is formatted from its number: the text of each would take much memory.
+    # A row's place is formatted from its number, because storing the text for every row would take much memory.
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
     return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")
@@ -294,7 +294,7 @@ _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
 def parse_head_and_members(text: str, key: str) -> Iterator[Any]:
-    """The members of a JSON object before its last, which is a list, as one mapping; then the members of the list.
+    """Yield the members of a JSON object before its last one, a list, as a mapping; then the list's members.
 
     Members of the list are parsed one at a time. Only text that is certainly strict JSON is read; `parse_json` reads
     the rest and reports what is wrong.

@@ -18,11 +18,11 @@ _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None) -> None:
-    r"""Write a file so that a reader finds the old content or the new one, never a part.
+    r"""Write a file atomically: a reader finds the old content or the new one, never a part.
 
     Args:
-        path: the file to make or replace; text is written as UTF-8.
-        chunks: the content in order, taken one at a time.
+        path: the file to create or replace; text is written as UTF-8.
+        chunks: the content in order, consumed one at a time.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
 
     Raises:
@@ -54,13 +54,13 @@ def atomic_writer(
 def atomic_writer(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None, keep_same: bool = False
 ) -> Iterator[IO[Any]]:
-    r"""A file whose content replaces `path` durably and atomically when the block succeeds.
+    r"""Yield a file whose content replaces `path` durably and atomically when the `with` block succeeds.
 
-    If the block raises, `path` is unchanged and nothing is left behind. Of a symbolic link, the target is replaced.
-    A device or pipe (`/dev/stdout`) is written to directly.
+    If the block raises an error, `path` is unchanged and nothing is left behind. For a symbolic link, the target is
+    replaced. A device or pipe (`/dev/stdout`) is written to directly.
 
     Args:
-        path: the file to make or replace.
+        path: the file to create or replace.
         mode: "w" for UTF-8 text with `\n` line ends, "wb" for bytes.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
         keep_same: keep an existing file that has the same content.
@@ -114,7 +114,7 @@ def atomic_writer(
 
 
 def check_inside(folder: Path, names: Iterable[str | Path]) -> None:
-    """Refuse files of a folder that a symbolic link leads out of it, as in a folder from somebody else.
+    """Raise an error for files that a symbolic link leads out of the folder, as in an untrusted folder.
 
     Raises:
         InputError: one of them is outside.
@@ -148,7 +148,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def _open_target(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
-    """The open file; messages name `path`."""
+    """Open the file; error messages name `path`."""
     try:
         descriptor = open_descriptor(actual, flags, 0o666)
     except OSError as error:

@@ -18,7 +18,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, 
 
 
 def is_exhausted(error: OSError) -> bool:
-    """Whether the process or the machine lacks space, memory or descriptors: the path itself is not wrong.
+    """Return whether the error is a lack of space, memory or descriptors, and not a wrong path.
 
     Example:
         >>> is_exhausted(OSError(errno.ENOSPC, "No space left on device")), is_exhausted(PermissionError(13, "no"))
@@ -28,7 +28,7 @@ def is_exhausted(error: OSError) -> bool:
 
 
 def is_out_of_files(error: OSError) -> bool:
-    """Whether a file could not be opened because too many are open, in the process or on the machine.
+    """Return whether a file could not be opened because too many are open, in the process or on the machine.
 
     Example:
         >>> is_out_of_files(OSError(errno.EMFILE, "Too many open files")), is_out_of_files(PermissionError(13, "no"))
@@ -42,7 +42,7 @@ SPARE = 64
 
 
 def count_free_connections() -> int | None:
-    """How many connections this process may open now; None if there is no limit.
+    """Return the number of connections that this process may open now; None if there is no limit.
 
     `SPARE` descriptors, or half of those left if fewer, are reserved for other uses.
 
@@ -64,7 +64,7 @@ def count_free_connections() -> int | None:
 
 
 def can_open_more(files: int) -> bool:
-    """Whether that many more files can be opened now; for libraries whose errors do not show it.
+    """Return whether that many more files can be opened now, for libraries whose errors do not show it.
 
     Example:
         >>> can_open_more(1)
@@ -83,7 +83,7 @@ def can_open_more(files: int) -> bool:
 
 
 def build_read_error(path: str | Path, error: OSError) -> Exception:
-    """The exception for a file that cannot be read: an `InputError`, unless too many files are open.
+    """Return the exception for a file that cannot be read: an `InputError`, unless too many files are open.
 
     Example:
         >>> build_read_error("rows.jsonl", PermissionError(13, "Permission denied"))
@@ -106,7 +106,7 @@ _MOST_OPEN = 65_536  # some systems report no limit and refuse larger values
 
 
 def open_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
-    """A file descriptor that reads and writes bytes as they are and that child processes do not inherit.
+    """Open a file descriptor in binary mode that child processes do not inherit.
 
     Example:
         >>> os.close(open_descriptor(Path(os.devnull), os.O_RDWR))
@@ -115,7 +115,7 @@ def open_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def open_nonblocking(path: Path, flags: int) -> int:
-    """The same, for a path that may be a pipe: if it has no reader, the call fails instead of waiting.
+    """Open a path that may be a pipe; without a reader, the call fails instead of waiting.
 
     Example:
         >>> os.close(open_nonblocking(Path(os.devnull), os.O_WRONLY))
@@ -213,7 +213,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_file_limits() -> tuple[int, int] | None:
-    """The soft and the hard limit of open files (negative: none); None if the system has no such limits."""
+    """Return the soft and the hard limit of open files (negative: none); None if the system has no such limits."""
     try:
         import resource
     except ImportError:
@@ -239,7 +239,7 @@ def raise_open_file_limit() -> None:
 
 
 def reuse_address(listening: socket.socket) -> None:
-    """Let a server reuse its port at once. On Windows the option would let two servers share a port."""
+    """Let a server reuse its port at once, except on Windows, where the option would let two servers share a port."""
     if os.name == "posix":
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 

@@ -16,7 +16,7 @@ _MISSING = frozenset(("None", "nan", "NaN", "-NaN", "sNaN", "NaT", "<NA>"))
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is null, a NaN of any kind of number, or NA or NaT as pandas writes them.
+    """Return whether a value is null, a NaN of any kind of number, or NA or NaT as pandas writes them.
 
     Example:
         >>> is_missing(None), is_missing(float("nan")), is_missing(Decimal("NaN")), is_missing("nan")
@@ -30,7 +30,7 @@ def is_missing(value: Any) -> bool:
 
 
 def to_json_value(value: Any, *, nulls: bool = True) -> Any:
-    """A value as JSON values; types without a JSON form are left unchanged.
+    """Return a value as JSON values; types without a JSON form are left unchanged.
 
     Dates, times and durations become ISO 8601 (durations in seconds), bytes UTF-8 text, UUIDs strings, decimals
     numbers, and missing values null.
@@ -61,7 +61,7 @@ def to_json_value(value: Any, *, nulls: bool = True) -> Any:
 
 
 def drop_nulls(value: Any) -> Any:
-    """A value of a table as JSON values, without nulls in mappings: in tables, every row has the keys of all rows.
+    """Convert a table's value to JSON values without nulls in mappings: in tables, every row has all keys.
 
     Example:
         >>> drop_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
@@ -90,7 +90,7 @@ _DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number in the range of finite floats.
+    """Return whether a value is a number in the range of finite floats.
 
     JSON has no largest integer, and `float` and `math.isfinite` raise an error for those beyond the range.
 
@@ -102,7 +102,7 @@ def is_finite(value: object) -> TypeGuard[int | float]:
 
 
 def as_number(value: object) -> float | None:
-    """A finite number, given as a number or as plain decimal text; None for anything else.
+    """Return a finite number, given as a number or as plain decimal text; None for anything else.
 
     Example:
         >>> as_number(2), as_number(" -2.5 "), as_number("1e3")
@@ -124,9 +124,9 @@ _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*
 
 
 def as_weight(value: object) -> float | None:
-    """A weight as files spell it: in percent or points, with a decimal comma, full-width digits or any minus sign.
+    """Parse a weight as spelled in files: in percent or points, with decimal comma, full-width digits or any minus.
 
-    Ambiguous weights are None: a comma before three digits may separate thousands, `1/3` may be one of three points.
+    Ambiguous weights give None: a comma before three digits may separate thousands, `1/3` may be 1 of 3 points.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")
@@ -140,7 +140,7 @@ def as_weight(value: object) -> float | None:
 
 
 def find_unclear_number(values: Iterable[object]) -> str | None:
-    """The first of the numbers of a column in which a point may separate thousands, if another has a decimal comma.
+    """Return the first number of a column whose point may separate thousands, if others have a decimal comma.
 
     Example:
         >>> find_unclear_number(["1,5", "1.000"]), find_unclear_number(["1.5", "1.000"])

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 
 def find_nearest_key(key: str, known: Collection[str]) -> str | None:
-    """The known key that `key` is a misspelling of, or None.
+    """Return the known key of which `key` is a misspelling, or None.
 
-    Case and separators are ignored. From three letters on a key may have one typo, from seven on two: a letter
-    added, omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
+    Case and separators are ignored. A key of at least three letters may have one typo, of at least seven two: a
+    letter added, omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
 
     Example:
         >>> find_nearest_key("wieght", ["weight", "requirement"])
@@ -23,11 +23,11 @@ def find_nearest_key(key: str, known: Collection[str]) -> str | None:
 
 
 _MANY = 12
-"""Of more names than this, only those that resemble the unknown one are listed."""
+"""If there are more names than this, only names similar to the unknown one are listed."""
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """A suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
+    """Return a suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
 
     Example:
         >>> suggest_name("majorty", ["majority", "any"]), suggest_name("most", ["majority", "any"])
@@ -41,7 +41,7 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def describe_unknown_key(key: str, known: Collection[str], where: str) -> str:
-    """The sentence for a key that is not known, naming the nearest one or all of them.
+    """Return the sentence for a key that is not known, naming the nearest one or all of them.
 
     Example:
         >>> describe_unknown_key("wieght", ["weight"], "criterion 2 of rubric.yaml")
@@ -73,9 +73,9 @@ def _find_nearest(key: str, known: tuple[str, ...]) -> str | None:
 
 
 def count_slips(one: str, other: str) -> int:
-    """The optimal string alignment distance: letters to add, leave out, replace, or swap with their neighbour.
+    """Return the optimal string alignment distance: letters added, omitted, replaced, or swapped with a neighbour.
 
-    `rapidfuzz` has it, but is not part of a base install, where error messages need it.
+    `rapidfuzz` has this function, but is not part of a base install, where error messages need it.
 
     Example:
         >>> count_slips("wieght", "weight"), count_slips("option", "options"), count_slips("ca", "abc")

@@ -25,10 +25,10 @@ _FOREIGN = re.compile("binary|duration|uuid|decimal")
 
 
 def read_parquet(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a Parquet file, or of an open file that can seek, with their numbers.
+    """Return the rows of a Parquet file, or of an open file that can seek, with their numbers.
 
     Args:
-        source: where it is.
+        source: the path or the open file.
         path: its name in messages.
 
     Raises:
@@ -55,7 +55,7 @@ def read_parquet(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
 
 @contextmanager
 def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that adds a row to a Parquet file, which is written atomically when the block succeeds.
+    """Yield a function that adds a row to a Parquet file, written atomically when the `with` block succeeds.
 
     Raises:
         InputError: a row does not fit the schema, or the file cannot be written.
@@ -91,7 +91,7 @@ def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[di
 
 
 def build_final_schema() -> pa.Schema:
-    """The schema of synthesized rubrics: question, id, and a list of {criterion, points} structs."""
+    """Return the schema of synthesized rubrics: question, id, and a list of {criterion, points} structs."""
     import pyarrow as pa
 
     entry = pa.struct([("criterion", pa.string()), ("points", pa.int32())])
@@ -99,7 +99,7 @@ def build_final_schema() -> pa.Schema:
 
 
 def _compute_batch_size(metadata: pq.FileMetaData, path: str) -> int:
-    """How many rows to unpack at a time, from the metadata of the file.
+    """Return the number of rows to unpack at a time, from the metadata of the file.
 
     Dictionary-encoded text is stored once but expanded for every row that uses it, so a small file could fill memory.
 
@@ -122,7 +122,7 @@ def _compute_batch_size(metadata: pq.FileMetaData, path: str) -> int:
 
 
 def read_arrow(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of an Arrow file with their numbers, counted from 1; one batch is in memory.
+    """Return the rows of an Arrow file with their numbers, counted from 1; one batch is in memory.
 
     Args:
         file: the open file.
@@ -156,7 +156,7 @@ def _read_batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.Record
 
 
 def _number_rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
+    """Yield the rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
     import pyarrow as pa
 
     number = 0

@@ -15,7 +15,7 @@ _SPELT = {code: f"\\u{code:04x}" for code in _CONTROLS if chr(code) not in "\t\n
 
 
 def escape_controls(text: str) -> str:
-    r"""`text` with control characters except tabs and line ends as `\u001b`, which means the same inside JSON.
+    r"""Escape control characters except tabs and line ends as `\u001b`, which has the same meaning inside JSON.
 
     Example:
         >>> escape_controls("\x1b[2Jgone\n")
@@ -28,7 +28,7 @@ _SIGNS = str.maketrans({"|": "\\|", "<": "&lt;", "[": "\\[", "]": "\\]"})
 
 
 def to_utf8(text: str) -> str:
-    r"""A text that UTF-8 can encode, and so SQLite can store: lone surrogates are escaped.
+    r"""Return a text that UTF-8 can encode, and so SQLite can store: lone surrogates are escaped.
 
     Example:
         >>> to_utf8("a\ud800")
@@ -38,7 +38,7 @@ def to_utf8(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""A text on one line that, shown as Markdown, ends no cell, opens no tag, and makes no link or picture.
+    r"""Return a text on one line that, as Markdown, cannot end a cell, open a tag, or make a link or picture.
 
     Example:
         >>> print(escape_markdown("a | b <img src=x>\n![c](http://d)"))
@@ -47,15 +47,15 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split()).translate(_SIGNS)
 
 
-# Full-width signs count as well: some spreadsheets read them as the plain ones.
+# Full-width signs count as well, because some spreadsheets read them as the plain ones.
 _FORMULA = re.compile(r"[\s\0]*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?%?")
 
 
 def escape_formula(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula, marked as text; any other value unchanged.
+    """Mark a text that a spreadsheet would run as a formula; any other value is unchanged.
 
-    Names and reasons come from models and strangers. Numbers stay numbers, negative ones too.
+    Names and reasons are untrusted. Numbers stay numbers, negative ones too.
 
     Example:
         >>> escape_formula("=HYPERLINK(A1)"), escape_formula("-0.5"), escape_formula(-0.5), escape_formula("plain")
@@ -69,7 +69,7 @@ def escape_formula(value: Any) -> Any:
 
 
 def unescape_formula(text: str) -> str:
-    """A text as it was before `escape_formula` marked it; any other text unchanged.
+    """Return a text as it was before `escape_formula` marked it; any other text unchanged.
 
     Example:
         >>> unescape_formula("'=HYPERLINK(A1)"), unescape_formula("'tis"), unescape_formula(escape_formula("-x"))
@@ -79,7 +79,7 @@ def unescape_formula(text: str) -> str:
 
 
 def align_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """The lines of a table for a terminal, its columns two spaces apart; wide characters count double.
+    """Return the lines of a table for a terminal, its columns two spaces apart; wide characters count double.
 
     Args:
         rows: the cells; all rows have the same length.
@@ -139,12 +139,12 @@ class _UnescapedStream:
 
 
 def unwrap_stream(stream: TextIO) -> TextIO:
-    """The stream without escaping, for a writer that uses escape sequences and escapes the data itself."""
+    """Return the stream without escaping, for a writer that uses escape sequences and escapes the data itself."""
     return cast("TextIO", _UnescapedStream(stream)) if isinstance(stream, PrintableStream) else stream
 
 
 def _escape_as_json(error: Any) -> tuple[str, int]:
-    r"""What the encoding lacks as `\u00e9`: as `\xe9`, it would not be valid in JSON."""
+    r"""Escape unencodable characters as `\u00e9`, because `\xe9` would not be valid in JSON."""
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 

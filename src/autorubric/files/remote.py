@@ -18,7 +18,7 @@ SCHEMES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub"}
 """Each scheme, and the package that reaches it."""
 
 WRITABLE = ("s3", "gs")
-"""Schemes of destinations. On the Hub every file would be a commit."""
+"""Schemes of destinations. The Hub is not one, because every file would be a commit."""
 
 PROBE = ".autorubric-write-test"
 """The empty object that shows whether a destination can be written."""
@@ -31,7 +31,7 @@ _copying = threading.Lock()
 
 
 def find_address(path: str | Path) -> str | None:
-    """The address in a path, or None for a local path. `pathlib` keeps one slash of `s3://`.
+    """Return the address in a path, or None for a local path. `pathlib` keeps one slash of `s3://`.
 
     Example:
         >>> find_address(Path("s3://bucket/rows.csv")), find_address("rows.csv"), find_address("C:/rows.csv")
@@ -45,7 +45,7 @@ def find_address(path: str | Path) -> str | None:
 
 
 def make_path(value: str | Path) -> Path:
-    """The path that a user means, with `~` as the home directory; `find_address` converts one of an address back.
+    """Return a user's path, with `~` as the home directory; `find_address` converts the path of an address back.
 
     Raises:
         InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain, or
@@ -91,7 +91,7 @@ def check_address(address: str) -> None:
 
 
 def redact_credentials(text: str) -> str:
-    """A text without the user, the password and the query of the addresses in it, and without keys in mappings.
+    """Remove user, password and query from the addresses in a text, and keys from mappings.
 
     Example:
         >>> redact_credentials("https://me:secret@host/rows.csv?signature=abc")
@@ -106,7 +106,7 @@ def redact_credentials(text: str) -> str:
 
 
 def is_remote_folder(address: str) -> bool:
-    """Whether objects have names that start with the address and a slash.
+    """Return whether any object's name starts with the address and a slash.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -116,7 +116,7 @@ def is_remote_folder(address: str) -> bool:
 
 
 def is_remote_file(address: str) -> bool:
-    """Whether there is an object with this address.
+    """Return whether there is an object with this address.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -126,7 +126,7 @@ def is_remote_file(address: str) -> bool:
 
 
 def list_objects(address: str) -> list[str]:
-    """The addresses of all objects whose names start with the address and a slash, sorted.
+    """Return the addresses of all objects whose names start with the address and a slash, sorted.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -136,7 +136,7 @@ def list_objects(address: str) -> list[str]:
 
 
 def download(address: str, *, what: str = "File") -> IO[bytes]:
-    """A temporary file with the bytes of an object; copied again only if the object has changed.
+    """Return a temporary file with the bytes of an object; copied again only if the object has changed.
 
     Raises:
         MissingFileError: the object or bucket does not exist.
@@ -152,7 +152,7 @@ def download(address: str, *, what: str = "File") -> IO[bytes]:
 
 
 def check_writable(address: str) -> None:
-    """Write and delete an empty object under an address; it stays if it may not be deleted.
+    """Write and delete an empty object under an address; it remains if deletion is not permitted.
 
     Raises:
         ConfigError: the destination does not exist or cannot be written.
@@ -168,7 +168,7 @@ def check_writable(address: str) -> None:
 
 
 def read_version(address: str) -> str | None:
-    """A string that changes when the object does; None if there is no object.
+    """Return a string that changes when the object does; None if there is no object.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
@@ -199,7 +199,7 @@ def put(path: Path, address: str) -> None:
 
 
 def cache_copy(key: tuple[object, ...], copy: Callable[[], IO[bytes]]) -> IO[bytes]:
-    """The temporary file of a key, made by `copy` on first use; it stays open until the process ends."""
+    """Return the temporary file of a key, made by `copy` on first use; it stays open until the process ends."""
     with _copying:
         if key not in _copies:
             _copies[key] = copy()
@@ -215,7 +215,7 @@ def _close_copies() -> None:
 def _open_filesystem(address: str) -> Any:
     import fsspec
 
-    # These libraries log each attempt; without a handler, Python would print that with our error.
+    # These libraries log each attempt; without a handler, Python would print the log with our error.
     for name in ("botocore", "fsspec", "gcsfs", "huggingface_hub", "s3fs"):
         if not logging.getLogger(name).handlers:
             logging.getLogger(name).addHandler(logging.NullHandler())
@@ -250,7 +250,7 @@ def _download(files: Any, address: str, size: int) -> IO[bytes]:
 
 @contextmanager
 def _storage_errors(address: str, verb: str, what: str = "File") -> Iterator[None]:
-    """Turn any error of the storage's library into an `InputError` that quotes it."""
+    """Convert any error of the storage's library to an `InputError` that quotes it."""
     try:
         yield
     except InputError:
@@ -264,6 +264,6 @@ def _storage_errors(address: str, verb: str, what: str = "File") -> Iterator[Non
 
 
 def _format_error(error: BaseException) -> str:
-    """The message of an error on one line, without credentials."""
+    """Return the message of an error on one line, without credentials."""
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return redact_credentials(" ".join(str(words).split()))

@@ -12,7 +12,7 @@ from autorubric.errors import InputError
 
 _quoted = json.encoder.encode_basestring
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-# An escaped backslash, a proper pair, or (captured) half a pair, in that order.
+# An escaped backslash, a surrogate pair, or (captured) a lone surrogate, in that order.
 _ESCAPED_SURROGATES = re.compile(
     r"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
@@ -23,7 +23,7 @@ DEEPEST = 100
 
 _TOO_DEEP = f"nested too deeply; the maximum is {DEEPEST} levels"
 _LONG = 2**20
-"""Characters of a text that is not searched for brackets."""
+"""Characters of a text above which nesting is checked by walking the value, without counting brackets."""
 
 
 class _RepeatedKeys(dict[str, Any]):
@@ -43,9 +43,9 @@ _quick_decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
 def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
-    """The value that starts at an index of a JSON text, and where it ends, if it is certainly strict JSON.
+    """Return the value that starts at an index of a JSON text, and its end, if it is certainly strict JSON.
 
-    The value is encoded again. Fewer colons then mean a repeated key (unless a string has an escaped one), the
+    The value is encoded again. Fewer colons then mean a repeated key (unless a string has an escaped colon), the
     encoder refuses lone surrogates, and it writes numbers beyond all floats as words. The caller checks the nesting.
 
     Args:
@@ -79,7 +79,7 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def _decode_with_care(text: str) -> tuple[Any, bool]:
-    """The value of a JSON text, and whether it violates the standard.
+    """Return the value of a JSON text, and whether it violates the standard.
 
     All repeated keys are marked, and every number is kept.
     """
@@ -108,7 +108,7 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
 
 
 def parse_json(text: str, where: str = "JSON") -> Any:
-    r"""The value of a JSON text.
+    r"""Return the value of a JSON text.
 
     NaN and Infinity (also by overflow, `1e999`), repeated keys and lone surrogates are refused; all are reported.
 
@@ -141,7 +141,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
             value, doubtful = _decode_with_care(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: {describe_parse_error(error)}") from None
-    # Counting brackets is less work than walking the value, except in a long text, which has enough of them.
+    # Counting brackets is less work than walking the value, except in a long text with many brackets.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
         raise InputError(f"{where}: {_TOO_DEEP}")
     if doubtful:
@@ -152,13 +152,13 @@ def parse_json(text: str, where: str = "JSON") -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and mappings nest deeper than `DEEPEST` levels.
+    """Return whether lists and mappings nest deeper than `DEEPEST` levels.
 
     Example:
         >>> is_too_deep([[{"a": 1}]])
         False
     """
-    # This runs for every value of a file: a set of types is several times faster than isinstance.
+    # This runs for every value of a file; a set of types is several times faster than isinstance.
     level = [value] if type(value) in _NESTING else []
     for _ in range(DEEPEST):
         level = [
@@ -173,7 +173,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_parse_error(error: ValueError | RecursionError) -> str:
-    """A parser's error, worded for the author of the text.
+    """Return a parser's error, worded for the author of the text.
 
     Example:
         >>> try:
@@ -190,7 +190,7 @@ def describe_parse_error(error: ValueError | RecursionError) -> str:
     return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in message else message
 
 
-# How messages of Python's parser begin, and our words; `{}` is the text at the error.
+# The beginnings of messages of Python's parser, and our messages; `{}` is the text at the error.
 _FAULTS = (
     ("Expecting value", "expected a value, found {}"),
     ("Expecting property name", "expected a key in double quotes, found {}"),
@@ -206,7 +206,7 @@ _TOKEN = re.compile(r"[\w.+-]{1,40}|.", re.DOTALL)
 
 
 def _describe_decode_error(error: json.JSONDecodeError) -> str:
-    """Where the JSON is invalid, what was expected there and what was found."""
+    """Describe where the JSON is invalid, what was expected there and what was found."""
     here = _TOKEN.match(error.doc, error.pos)
     found = repr(here[0]) if here else "the end of the text"
     message = next((words for start, words in _FAULTS if error.msg.startswith(start)), error.msg)
@@ -239,7 +239,7 @@ def dump_json(value: Any, indent: int | None = None) -> str:
 
 
 def _dump_indented(value: Any, newline: str, step: str) -> str:
-    """The same as `json.dumps` with an indent, which is not implemented in C, but several times faster."""
+    """Do the work of `json.dumps` with an indent, which is not implemented in C, several times faster."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
@@ -259,7 +259,7 @@ def _dump_indented(value: Any, newline: str, step: str) -> str:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    r"""Whether JSON text contains half of a surrogate pair, escaped or bare.
+    r"""Return whether JSON text contains a lone surrogate, escaped or bare.
 
     Example:
         >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
@@ -274,7 +274,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def _find_unserializable(value: Any, path: str) -> Iterator[str]:
-    """A sentence for each place in a value whose type has no JSON equivalent."""
+    """Yield a sentence for each place in a value whose type has no JSON equivalent."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield from _find_unserializable(member, f"{path}.{key}" if path else str(key))
@@ -287,7 +287,7 @@ def _find_unserializable(value: Any, path: str) -> Iterator[str]:
 
 
 def find_json_problems(value: Any, path: str = "") -> Iterator[str]:
-    r"""A sentence for each place in a value that strict JSON cannot represent.
+    r"""Yield a sentence for each place in a value that strict JSON cannot represent.
 
     Example:
         >>> list(find_json_problems({"items": [1.0, float("inf")]}))
@@ -331,11 +331,11 @@ def _find_first_surrogate(text: str) -> str:
 
 
 SLOW_MARK = b" "
-"""The first byte of what the slow encoder wrote; only that can contain lone surrogates."""
+"""The first byte of the slow encoder's output; only that output can contain lone surrogates."""
 
 
 def encode_json(value: Any) -> bytes:
-    """The compact JSON of a value in UTF-8.
+    """Return the compact JSON of a value in UTF-8.
 
     NaN and infinity become null. Lone surrogates, which the quick encoder refuses, are written as three bytes each
     (`surrogatepass`). Raises `TypeError` if a value has no JSON form.
@@ -352,7 +352,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(data: bytes, *, share_texts: bool = True) -> Any:
-    """The value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
+    """Return the value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
 
     `share_texts` makes equal short texts one object: a third slower, but values that are kept take less memory.
 

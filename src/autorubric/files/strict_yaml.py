@@ -40,7 +40,7 @@ class _Loader(_FastLoader):
 
 
 class _Dumper(_FastDumper):
-    """Quotes a text that either version of YAML would read as something else."""
+    """A dumper that quotes texts that either version of YAML would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -60,7 +60,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
 
 
 def parse_yaml(text: str, where: str = "YAML") -> Any:
-    r"""The value of a YAML document; the empty document is None.
+    r"""Return the value of a YAML document; the empty document is None.
 
     Args:
         text: one YAML document.
@@ -136,7 +136,7 @@ def _refuse_depth(text: str, where: str) -> None:
 
 
 def _find_problems(root: yaml.Node) -> list[str]:
-    """What is wrong with a node graph before anything is built from it."""
+    """Return the problems of a node graph, before anything is built from it."""
     problems: list[str] = []
     sizes: dict[int, int] = {}
     opened: set[int] = set()
@@ -189,12 +189,12 @@ def _format_error(error: Exception) -> str:
     )
 
 
-# PyYAML calls every text by the same name, and its slower reader quotes the line.
+# PyYAML uses the same name for every text, and its slower reader quotes the line.
 _MARK = re.compile(r'\n  in "<unicode string>", (line \d+, column \d+)(?::\n.*\n *\^)?')
 
 
 def format_yaml_error(error: Exception) -> str:
-    """A message of PyYAML on one line.
+    """Return a message of PyYAML on one line.
 
     Example:
         >>> try:

@@ -17,7 +17,7 @@ from autorubric.files.strict_json import DEEPEST, describe_parse_error, find_jso
 LARGEST_FILE = 512 * 2**20
 """Maximum bytes of a file that is read as one document; larger data is read row by row, as JSON Lines."""
 
-# The UTF-32 marks start with the UTF-16 ones, so they come first.
+# UTF-32 marks come first, because they start with UTF-16 marks.
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -35,7 +35,7 @@ _KINDS = (
 
 
 def read_text(path: str | Path, *, what: str = "File") -> str:
-    r"""The text of a UTF-8 file, with line ends as `\n` and without a byte order mark.
+    r"""Return the text of a UTF-8 file, with line ends as `\n` and without a byte order mark.
 
     Args:
         path: the file.
@@ -73,7 +73,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
 
 
 def check_file(path: str | Path, *, what: str = "File") -> int:
-    """The size of a plain file in bytes. Call it before opening: opening a pipe without a writer never returns.
+    """Return the size of a plain file in bytes. Call it before opening: opening a pipe may never return.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -105,7 +105,7 @@ def decode(data: bytes, where: str) -> str:
 
     Args:
         data: the bytes of a whole file.
-        where: what to call them in a message.
+        where: their name in messages.
 
     Raises:
         InputError: they are not UTF-8.
@@ -138,7 +138,7 @@ def refuse_unmarked(head: bytes, where: str) -> None:
 
     Args:
         head: its first four bytes.
-        where: what to call it in a message.
+        where: its name in messages.
 
     Raises:
         InputError: every other byte is NUL.
@@ -179,7 +179,7 @@ class SharedCopy(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position of this reader."""
+        """Return the position of this reader."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -204,7 +204,7 @@ _EXTENSIONS = (".json", ".yaml", ".yml", ".toml")
 
 
 def read_document(path: str | Path, *, what: str = "File") -> Any:
-    r"""The value in a `.json`, `.yaml`, `.yml` or `.toml` file.
+    r"""Return the value in a `.json`, `.yaml`, `.yml` or `.toml` file.
 
     Args:
         path: the file; its extension (of any case) says how to read it.
@@ -236,7 +236,7 @@ def read_document(path: str | Path, *, what: str = "File") -> Any:
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The table of a TOML text.
+    """Return the table of a TOML text.
 
     Raises:
         InputError: it is not TOML, or holds a value that JSON does not have.
@@ -264,7 +264,7 @@ LONGEST_ROW = 16 * 2**20
 
 
 def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
+    r"""Yield the objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
 
     All bad rows are reported together after the last row. Only one line is in memory.
 
@@ -292,12 +292,12 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
+    r"""Yield the objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
 
     Args:
         file: the file, read from its current position.
         name: its name in messages.
-        problems: takes a sentence for each bad row.
+        problems: collects a sentence for each bad row.
 
     Example:
         >>> import io
@@ -328,10 +328,10 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
 
 
 def iter_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
+    """Yield the lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
 
     Raises:
-        InputError: what is cut off is more than `LARGEST_FILE`: a small compressed file may hold a line without end.
+        InputError: more than `LARGEST_FILE` is cut off: a small compressed file may contain an endless line.
     """
     room = LARGEST_FILE
     while line := file.readline(LONGEST_ROW + 1):

@@ -21,7 +21,7 @@ _FIRST_ROUNDED, _LONG = 10**15, "number of more than 15 digits, of which Excel k
 
 
 def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of the only sheet with data, with their numbers on the sheet, as the texts that a CSV file has.
+    """Yield the rows of the only sheet with data, with their row numbers, as texts like those in a CSV file.
 
     Blank rows are skipped, and every row has as many cells as the header. A formula counts as its stored value.
     Rows with whole numbers of more than 15 digits, which Excel rounds, are problems.
@@ -29,7 +29,7 @@ def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tu
     Args:
         file: the open file.
         name: its name in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         MissingPackageError: openpyxl is not installed.
@@ -64,7 +64,7 @@ def read_workbook(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tu
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turn what a damaged workbook raises into an `InputError`; the library raises errors of many types."""
+    """Convert the errors that a damaged workbook raises, of many types, to an `InputError`."""
     try:
         yield
     except InputError:
@@ -75,7 +75,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _read_sheets(file: BinaryIO, name: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The cells of each sheet with data, by the title of the sheet; at most `LARGEST_FILE` is unpacked."""
+    """Return the cells of each sheet with data, by the title of the sheet; at most `LARGEST_FILE` is unpacked."""
     import openpyxl
 
     with zipfile.ZipFile(file) as archive:
@@ -112,7 +112,7 @@ def _check_cells(file: BinaryIO, name: str) -> None:
 
 
 class _Cells:
-    """What openpyxl does not show when it reads row by row: merged cells, and formulas without a stored value."""
+    """Finds merged cells and formulas without a stored value, which openpyxl does not show when it reads by row."""
 
     def __init__(self) -> None:
         self.merged: list[str] = []
@@ -146,13 +146,13 @@ class _Cells:
 
 
 def _is_rounded(cell: Any) -> bool:
-    """Whether a cell has a whole number that a program may have rounded, such as an id of 19 digits."""
+    """Return whether a cell has an integer that a program may have rounded, such as an id of 19 digits."""
     value = cell.value
     return isinstance(value, int | float) and abs(value) >= _FIRST_ROUNDED and value % 1 == 0
 
 
 def _write_cell(cell: Any) -> str:
-    """The text of a cell: 1.0 is 1, dates are ISO 8601."""
+    """Return the text of a cell: 1.0 becomes 1, dates ISO 8601."""
     value = cell.value
     if value is None:
         return ""

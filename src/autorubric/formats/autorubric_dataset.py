@@ -1,4 +1,4 @@
-"""Our own datasets: items with submissions, in JSON, YAML or JSON Lines."""
+"""The datasets of this package: items with submissions, in JSON, YAML or JSON Lines."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _FROM_HEAD = ("prompt", "rubric", "reference_submission")
 
 
 def _read(row: Row) -> Record:
-    """The record of an item; ground truth, reasons and description are metadata."""
+    """Return the record of an item; ground truth, reasons and description are metadata."""
     if row.get("rubric") is None:
         raise InputError("the item has no rubric, and the dataset has none for all items")
     row = {**row, "prompt": row.get("prompt") or ""}
@@ -46,7 +46,7 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The item of a record, with its own prompt and rubric; without an answer, its submission is empty."""
+    """Return the item of a record, with its own prompt and rubric; without an answer, its submission is empty."""
     metadata = {key: value for key, value in record.metadata.items() if key not in (*_BESIDE, "rubric")}
     row: Row = {"id": record.id} if record.id else {}
     description = record.metadata.get("description")
@@ -68,7 +68,7 @@ def _write(record: Record) -> Row:
 
 
 def _check_truth(record: Record) -> dict[str, Any]:
-    """The ground truth of a record if it is valid: other formats may use that name for something else."""
+    """Return the ground truth of a record if it is valid; other formats may use that name for other data."""
     truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
     if not isinstance(truth, list):
         return {"ground_truth": None}
@@ -81,7 +81,7 @@ def _check_truth(record: Record) -> dict[str, Any]:
 
 
 def merge_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The items of a dataset with the fields of its head and the shared rubrics filled in.
+    """Yield the items of a dataset with the fields of its head and the shared rubrics filled in.
 
     Raises:
         InputError: the head is wrong.

@@ -19,13 +19,13 @@ from autorubric.rows import RowFile, inspect_file, name_input
 
 
 def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    r"""The rows of a file with their places.
+    r"""Return the rows of a file with their places.
 
     Lines of JSON Lines and CSV and batches of Parquet and Arrow are read one at a time; a document is read whole.
 
     Args:
         path: the file.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -46,7 +46,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
 @contextmanager
 def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], object]]:
-    """A function that writes rows to a file, which appears complete when the block succeeds.
+    """Yield a function that writes rows to a file, which appears complete when the `with` block succeeds.
 
     Raises:
         InputError: the format is not stored in files with this extension.
@@ -124,7 +124,7 @@ def _iter_objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Itera
 
 
 def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows; errors in the head of their dataset are prefixed with its place."""
+    """Yield the rows; errors in the head of their dataset are prefixed with its place."""
     with problems_at(f"{place}: "):
         yield from rows
 
@@ -148,9 +148,9 @@ _STEM = "rurbichub_v1"  # spelt as published
 
 
 def name_release_file(domain: str) -> str:
-    """The name of a domain's file in the folder, spelt as published.
+    """Return the name of a domain's file in the folder, spelt as published.
 
-    A name that is too long is cut and gets a digest, which distinguishes names with the same start.
+    A name that is too long is truncated and gets a digest, to distinguish names with the same beginning.
 
     Example:
         >>> name_release_file("chat"), name_release_file("Instruction Following"), name_release_file("")
@@ -175,7 +175,7 @@ def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]
         records: taken one at a time.
 
     Raises:
-        InputError: there are more domains than files can be open, or a record does not fit.
+        InputError: there are more domains than files that can be open, or a record does not fit.
 
     Example:
         >>> import tempfile

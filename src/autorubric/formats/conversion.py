@@ -30,8 +30,8 @@ class Options:
     """How a file is converted.
 
     Attributes:
-        source: name of its format; detected if None.
-        polarity: what the user says about its negative weights.
+        source: the name of the file's format; detected if None.
+        polarity: the user's statement on negative weights.
         against: other splits of the same data, searched for the same questions.
         carry: whether to keep fields that the target lacks under the key `autorubric`.
         strict: whether a loss stops the conversion.
@@ -57,11 +57,11 @@ class Conversion:
         target: name of the format written, or None if nothing was.
         records: queries with a rubric.
         criteria: criteria in them.
-        lost: how many records lost a field, by its name.
-        carried: how many have it only under the key `autorubric`.
+        lost: the number of records that lost a field, by its name.
+        carried: the number of records that have it only under the key `autorubric`.
         blank: items written with a blank submission because their records have no answer.
-        polarity: how wordings agree with signs.
-        questions: which questions are repeated.
+        polarity: the agreement of wordings and signs.
+        questions: the repeated questions.
     """
 
     source: str = ""
@@ -90,7 +90,7 @@ def convert(
         source: the file to read.
         target: the file to write; None to read and report only.
         target_format: its format; None only if there is no target.
-        options: how.
+        options: how to convert.
 
     Raises:
         InputError: rows are wrong (each is named), the format is unknown, something would be lost and `strict` is
@@ -135,7 +135,7 @@ def convert(
 
 
 def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[str, Record]]:
-    """The records of a file in any of the formats, one at a time, with their places.
+    """Return the records of a file in any of the formats, one at a time, with their places.
 
     Invalid rows are skipped and reported together after the last row.
 
@@ -185,7 +185,7 @@ def write_records(
 def _iter_audited(
     source: str | Path, options: Options, polarity: Polarity, done: Conversion
 ) -> Iterator[tuple[str, Record]]:
-    """The records of the source, audited, and with the polarity converted."""
+    """Yield the records of the source, audited, and with the polarity converted."""
     for other in options.against:
         for place, record in _iter_records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
@@ -223,7 +223,7 @@ _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
-    """The record of each row, parts of one record separately; if no format is given, the first row decides."""
+    """Yield the record of each row, parts of one record separately; if no format is given, the first row decides."""
     form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
@@ -237,7 +237,7 @@ def _iter_parts(
 
 
 def _is_rubric(row: Row, path: str | Path) -> bool:
-    """Whether a row is a criterion of a list, or the file is a document of criteria, such as a rubric of Canvas."""
+    """Return whether a row is a criterion of a list, or the file a document of criteria, such as a Canvas rubric."""
     if not isinstance(row.get("criteria"), list) or not _QUERIES.isdisjoint(map(fold_name, row)):
         return is_criterion(row) or row.keys() <= _BARE
     found = inspect_file(path)
@@ -267,7 +267,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
 
 
 def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
-    """The format of a row: a named one, or `USUAL` if none matches completely."""
+    """Return the format of a row: a named one, or `USUAL` if none matches completely."""
     try:
         form = format_registry.detect(row)
         if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
@@ -281,7 +281,7 @@ def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
 
 
 def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
-    """Whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
+    """Return whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
@@ -297,7 +297,7 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
 
 @contextmanager
 def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterator[Callable[[Record, str], None]]:
-    """A function that writes records to a file and counts what they lose."""
+    """Yield a function that writes records to a file and counts what they lose."""
     with row_writer(path, form, carry=carry) as add:
 
         def write(record: Record, place: str) -> None:
@@ -315,7 +315,7 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
 
 @contextmanager
 def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
-    """A draft next to the target; it replaces the target when the block succeeds."""
+    """Yield a draft next to the target, which it replaces when the `with` block succeeds."""
     try:
         check_file(target)
     except MissingFileError:

@@ -1,4 +1,4 @@
-"""Audits a file while it is read: does the wording of criteria agree with their signs, and which questions recur.
+"""Audit of a file while it is read: whether criteria's wordings agree with their signs, and repeated questions.
 
 Formats disagree on the meaning of a negative weight. Here it marks a pitfall: the criterion describes a fault, and
 meeting it costs points. Elsewhere a pitfall is worded "avoids X", and meeting it is good.
@@ -17,14 +17,14 @@ from autorubric.formats.format import Record
 from autorubric.rows.record import as_text
 
 Polarity: TypeAlias = Literal["as-is", "met-is-good", "met-is-bad", "audit"]
-"""What the user states about the negative weights of a file."""
+"""The user's statement on the negative weights of a file."""
 
 MOST_EXAMPLES = 5
 
 
 @dataclass(slots=True)
 class PolarityAudit:
-    """How wordings agree with signs in a file, counted while it is read.
+    """Counts the agreement of wordings and signs in a file while it is read.
 
     Attributes:
         counts: criteria by sign (`positive`, `negative`, `zero`) and wording.
@@ -53,7 +53,7 @@ class PolarityAudit:
 
 
 def parse_polarity(name: str) -> Polarity:
-    """The polarity of this name.
+    """Return the polarity of this name.
 
     Raises:
         InputError: the name is unknown.
@@ -70,7 +70,7 @@ def parse_polarity(name: str) -> Polarity:
 
 
 def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
-    """The record, converted to our convention if the user stated that the file has another.
+    """Return the record, converted to our convention if the user stated that the file has another.
 
     With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size, because
     meeting it was good in the file. Other polarities change nothing.
@@ -96,7 +96,7 @@ def _convert_sign(criterion: Criterion, audit: PolarityAudit) -> Criterion:
 
 
 class _WordCharacters(dict[int, str]):
-    """For `str.translate`: keeps letters, marks, numbers and symbols; everything else becomes a space."""
+    """A table for `str.translate` that keeps letters, marks, numbers and symbols; all else becomes a space."""
 
     def __missing__(self, code: int) -> str:
         kept = self[code] = chr(code) if unicodedata.category(chr(code))[0] in "LMNS" else " "
@@ -107,7 +107,7 @@ _WORDS = _WordCharacters()
 
 
 def hash_question(record: Record) -> bytes:
-    """A digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
+    """Return a digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -121,7 +121,7 @@ def hash_question(record: Record) -> bytes:
 
 @dataclass(slots=True)
 class Questions:
-    """The questions of a file, 16 bytes each, and where they are repeated.
+    """The questions of a file, 16 bytes each, and their repetitions.
 
     Attributes:
         repeated: rows with the question of an earlier row.

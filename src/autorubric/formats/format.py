@@ -47,7 +47,7 @@ class Record:
 
 
 def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
-    """The text under the first of the keys that has a value.
+    """Return the text under the first of the keys that has a value.
 
     Raises:
         InputError: the value is not text.
@@ -68,7 +68,7 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
 
 
 def read_object(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The mapping under a key of a row, empty if there is none.
+    """Return the mapping under a key of a row, empty if there is none.
 
     Raises:
         InputError: the value is something else.
@@ -88,7 +88,7 @@ TURNS = [{"role": str, "content": str}]
 
 
 def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
-    """A function that builds the schema of a table, so that Arrow is imported only if needed.
+    """Return a function that builds the schema of a table, so that Arrow is imported only if needed.
 
     Args:
         columns: the type of each: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
@@ -116,7 +116,7 @@ def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
 
 
 def find_source(record: Record) -> str:
-    """The value of `data_source`: the record's, or else its domain.
+    """Return the value of `data_source`: the record's, else its domain.
 
     Example:
         >>> find_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
@@ -127,7 +127,7 @@ def find_source(record: Record) -> str:
 
 
 def to_whole(weight: float) -> int:
-    """A weight rounded to a whole number, halves away from zero; a weight other than 0 never becomes 0.
+    """Return a weight rounded to a whole number, halves away from zero; a weight other than 0 never becomes 0.
 
     Example:
         >>> to_whole(2.5), to_whole(-2.5), to_whole(0.2)
@@ -163,7 +163,7 @@ class Format:
         read_row: the record of a row, by the format's own keys.
         write_row: the row of a record; parts without a key of the format are left out.
         schema: the Arrow schema, if it is stored in Parquet.
-        carrier: path of keys to the mapping in a row that may carry those parts; () is the row itself, None means
+        carrier: path of keys to the mapping in a row that may carry the other parts; () is the row itself, None means
             that rows have only the format's keys.
         columns: converts a row for Parquet, if its columns represent less than JSON.
         parts: splits a record, if a row has a single criterion.
@@ -185,7 +185,7 @@ class Format:
     joined: Callable[[Record, Record], Record | None] | None = None
 
     def read(self, row: Row) -> Record:
-        """The record of a row, with everything that it carries.
+        """Return the record of a row, with everything that it carries.
 
         Raises:
             InputError: the row is invalid in this format; all problems are reported.
@@ -204,7 +204,7 @@ class Format:
         return _restore(record, left) if left else record
 
     def write(self, record: Record, *, columnar: bool = False, carry: bool = True) -> Written:
-        """The row of a record and what it loses, found by reading the row back.
+        """Return the row of a record and what it loses, found by reading the row back.
 
         Args:
             record: the record to write.
@@ -231,7 +231,7 @@ class Format:
         return Written(_add_extras(row, self.carrier, _dump(left)), carried=names)
 
     def build_arrow_schema(self, carry: bool = True) -> pa.Schema:
-        """The schema of its Parquet files, independent of the rows.
+        """Return the schema of its Parquet files, independent of the rows.
 
         Raises:
             InputError: it is not stored in Parquet.
@@ -247,7 +247,7 @@ class Format:
 
 
 def check_only_row(rows: list[Row]) -> Row:
-    """The only row of a file that can contain a single rubric.
+    """Return the only row of a file that can contain a single rubric.
 
     Raises:
         InputError: there are several or none.
@@ -262,7 +262,7 @@ def check_only_row(rows: list[Row]) -> Row:
 
 
 def _pop_extras(row: Row, path: tuple[str, ...]) -> tuple[Row, Any]:
-    """The row without `KEY`, and the value of that key."""
+    """Return the row without `KEY`, and the value of that key."""
     if not path:
         return {key: value for key, value in row.items() if key != KEY}, row.get(KEY)
     inner = row.get(path[0])
@@ -285,7 +285,7 @@ _FIELDS = ("id", "prompt", "reference", "answer", "domain", "guidelines")
 
 
 def find_losses(record: Record, back: Record) -> dict[str, Any]:
-    """The parts of a record that cannot be read back from its row, as JSON values; None for parts that the row adds.
+    """Return the parts of a record that its row loses, as JSON values; None for parts that the row adds.
 
     Example:
         >>> one = Criterion(weight=5, requirement="Names the dose.", tags=["axis:accuracy"])
@@ -311,7 +311,7 @@ def find_losses(record: Record, back: Record) -> dict[str, Any]:
 
 
 def _restore(record: Record, left: Mapping[str, Any]) -> Record:
-    """The record with the carried parts."""
+    """Return the record with the carried parts."""
     unknown = sorted(set(left) - {*_FIELDS, "metadata", "criteria"})
     if unknown:
         raise InputError(f"{KEY} has the unknown keys {', '.join(unknown)}")
@@ -330,7 +330,7 @@ def _restore(record: Record, left: Mapping[str, Any]) -> Record:
 
 
 def name_losses(left: Mapping[str, Any]) -> Iterator[str]:
-    """The names of lost parts, such as `criteria.tags`.
+    """Yield the names of lost parts, such as `criteria.tags`.
 
     Example:
         >>> sorted(name_losses({"id": "q1", "criteria": {"0": {"tags": ["x"]}, "3": {"tags": ["y"]}}}))
@@ -347,7 +347,7 @@ def name_losses(left: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(left: Mapping[str, Any]) -> str:
-    """The text under `KEY`; empty if nothing is carried."""
+    """Return the text under `KEY`; empty if nothing is carried."""
     try:
         return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_convert_cell) if left else ""
     except (TypeError, ValueError) as error:
@@ -355,7 +355,7 @@ def _dump(left: Mapping[str, Any]) -> str:
 
 
 def _load(text: Any) -> dict[str, Any]:
-    """The value under `KEY`."""
+    """Return the value under `KEY`."""
     if text is None or text == "":
         return {}
     try:
@@ -389,7 +389,7 @@ def _check_mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _convert_cell(value: Any) -> Any:
-    """A time or decimal of a table as a JSON value."""
+    """Return a time or decimal of a table as a JSON value."""
     converted = to_json_value(value)
     if converted is value:
         raise TypeError(f"a value is of type {type(value).__name__}")

@@ -40,12 +40,12 @@ FORMATS: dict[str, Format] = {
 
 
 def list_format_names() -> list[str]:
-    """The names of all formats, those of installed packages last."""
+    """Return the names of all formats, those of installed packages last."""
     return list(dict.fromkeys((*FORMATS, *find_plugins(_GROUP))))
 
 
 def list_formats() -> dict[str, Format]:
-    """Every format by name, those of installed packages last.
+    """Return every format by name, those of installed packages last.
 
     Raises:
         InputError: an installed package registers a format that cannot be used.
@@ -65,7 +65,7 @@ def _load_format(name: str) -> Format | None:
 
 
 def find_format(name: str) -> Format:
-    """The format of a name: built in (takes precedence), or registered by an installed package.
+    """Return the format of a name: built in (takes precedence), or registered by an installed package.
 
     Raises:
         InputError: the name is unknown; the message has the nearest name or all names.
@@ -82,7 +82,7 @@ def find_format(name: str) -> Format:
 
 
 def detect(row: Row) -> Format:
-    """The format of a row, by its keys.
+    """Return the format of a row, by its keys.
 
     Raises:
         InputError: no format or several match; the message has the keys.
@@ -110,7 +110,7 @@ _PARTS = (("id", "id"), ("answer", "submission"), ("reference", "reference"), ("
 
 
 def read_usual(row: Record) -> Described:
-    """The record of a row in no named format, read by a `RowReader`.
+    """Return the record of a row in no named format, read by a `RowReader`.
 
     Raises:
         InputError: it has no query or no rubric, or one of them cannot be read.
@@ -132,7 +132,7 @@ def read_usual(row: Record) -> Described:
 
 
 def with_usual(record: Described, row: Record) -> Described:
-    """The record with fields of the row under usual names that its format lacks.
+    """Return the record with fields of the row under usual names that its format lacks.
 
     Example:
         >>> from autorubric.rows import RowReader

@@ -23,13 +23,13 @@ _OF_DATA = frozenset({"submission", "items", *ROLES["query"].names})
 
 
 def _read_llmdc(row: Row) -> Record:
-    """The record of a document: a list of criteria or sections under `rubric`, `sections` or `criteria`."""
+    """Return the record of a document: a list of criteria or sections under `rubric`, `sections` or `criteria`."""
     parts = unfold(row)
     return Record(tuple(read_criteria(parts.entries)), guidelines=parts.guidelines, metadata=parts.metadata)
 
 
 def _has_requirements(value: Any) -> bool:
-    """Whether a list of criteria or sections, or a mapping that contains one, has a `requirement`."""
+    """Return whether a list of criteria or sections, or a mapping that contains one, has a `requirement`."""
     if isinstance(value, list):
         return any(_has_requirements(entry) for entry in value[:3])
     if not isinstance(value, dict):
@@ -38,7 +38,7 @@ def _has_requirements(value: Any) -> bool:
 
 
 def _is_llmdc(row: Row) -> bool:
-    """Whether a row is a document with requirements; not a single criterion, such as the row of a table."""
+    """Return whether a row is a document with requirements; not a single criterion, such as the row of a table."""
     is_criterion = isinstance(row.get("requirement"), str)
     return not is_criterion and not _OF_DATA & row.keys() and _has_requirements(row)
 
@@ -69,13 +69,13 @@ _PITFALL = ["MET", "UNMET"]
 
 
 def _is_verifiers(row: Row) -> bool:
-    """Whether a document is a rubric of verifiers: its criteria have a `text`."""
+    """Return whether a document is a rubric of verifiers: its criteria have a `text`."""
     entries = row.get("criteria")
     return isinstance(entries, list) and bool(entries) and isinstance(entries[0], dict) and "text" in entries[0]
 
 
 def _read_verifiers(row: Row) -> Record:
-    """The record of a document: choices become options with evenly spaced values from 0 to 1.
+    """Return the record of a document: choices become options with evenly spaced values from 0 to 1.
 
     The choices UNMET and MET are a binary criterion; if MET is the worst, it is a pitfall, whose weight becomes
     negative.
@@ -99,7 +99,7 @@ def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> Criterion:
-    """The criterion in our conventions: no generated name, and a pitfall has a negative weight."""
+    """Return the criterion in our conventions: no generated name, and a pitfall has a negative weight."""
     if criterion.weight < 0:
         raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers needs at least 0")
     name = None if criterion.name == f"c{position}" else criterion.name
@@ -108,7 +108,7 @@ def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> C
 
 
 def _write_entry(position: int, criterion: Criterion) -> dict[str, Any]:
-    """The entry of a criterion: its weight is positive, and the order of the choices gives the direction."""
+    """Return the entry of a criterion: its weight is positive, and the order of the choices gives the direction."""
     entry = {"name": criterion.name or f"c{position}", "text": criterion.requirement}
     pitfall = criterion.weight < 0
     if criterion.options is None:
@@ -137,7 +137,7 @@ _KNOWN = frozenset({"id", "requirements", "weight", "sub_tasks", "task_category"
 
 
 def _read_paperbench(row: Row) -> Record:
-    """The record of a tree: a criterion for each leaf, and the requirement of the root as query.
+    """Return the record of a tree: a criterion for each leaf, and the requirement of the root as query.
 
     Their weights add up to those of the root's children, and give the score of the tree. The text of a leaf is
     followed by those of its ancestors below the root, because many leaves cannot be judged without them.
@@ -160,7 +160,7 @@ def _read_paperbench(row: Row) -> Record:
 def _collect_leaves(
     node: Mapping[str, Any], place: str, weight: Fraction, above: str, problems: list[str]
 ) -> Iterator[Criterion]:
-    """The criteria of the leaves of a node, or of the node if it is a leaf."""
+    """Yield the criteria of the leaves of a node, or of the node if it is a leaf."""
     text = node.get("requirements")
     if not isinstance(text, str) or not text.strip():
         problems.append(f"{place}requirements is {text!r:.60}; expected a string")
@@ -197,7 +197,7 @@ def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> fl
 
 
 def _write_paperbench(record: Record) -> Row:
-    """The tree of a record: its criteria are the children of the root."""
+    """Return the tree of a record: its criteria are the children of the root."""
     leaves = [
         _write_node(one.id, one.requirement, as_points(one.weight), one.tags[0] if len(one.tags) == 1 else None)
         for one in record.criteria
@@ -228,7 +228,7 @@ _PART = "part_of_rubric"
 
 
 def _read_prometheus(row: Row) -> Record:
-    """The record of a row: its criterion has the five descriptions as options with values from 0 to 1."""
+    """Return the record of a row: its criterion has the five descriptions as options with values from 0 to 1."""
     prefix = _find_prefix(row)
     criterion = read_scored_criterion(row, prefix)
     described = [f"{prefix}score{score}_description" for score in SCORES]
@@ -244,7 +244,7 @@ def _read_prometheus(row: Row) -> Record:
 
 
 def _write_prometheus(record: Record) -> Row:
-    """The row of a record with one criterion; without a scale of five, met and unmet become its ends."""
+    """Return the row of a record with one criterion; without a scale of five, met and unmet become its ends."""
     criterion = record.criteria[0]
     levels = _list_levels(criterion.options)
     row: Row = {
@@ -262,7 +262,7 @@ def _write_prometheus(record: Record) -> Row:
 
 
 def _split_criteria(record: Record) -> Sequence[Record]:
-    """A record for each criterion, numbered if there are several."""
+    """Return a record for each criterion, numbered if there are several."""
     most = len(record.criteria)
     if most == 1:
         return (record,)
@@ -273,7 +273,7 @@ def _split_criteria(record: Record) -> Sequence[Record]:
 
 
 def _join_part(record: Record, part: Record) -> Record | None:
-    """The record with the criterion of its next part; None if `part` is not the next part."""
+    """Return the record with the criterion of its next part; None if `part` is not the next part."""
     here, there = record.metadata.get(_PART), part.metadata.get(_PART)
     if (
         not here

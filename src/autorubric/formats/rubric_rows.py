@@ -35,7 +35,7 @@ _OF_HEALTHBENCH = frozenset({"prompt_id", "id", "prompt", "rubrics"})
 
 
 def _read_healthbench(row: Row) -> Record:
-    """The record of a row; the ideal completion is its reference."""
+    """Return the record of a row; the ideal completion is its reference."""
     metadata = pick_others(row, _OF_HEALTHBENCH)
     reference = None
     if not metadata.get("example_tags"):
@@ -101,7 +101,7 @@ _OF_RAR = frozenset({"id", "question", "reference_answer", "rubric", "rubric_lis
 
 
 def _read_rar(row: Row) -> Record:
-    """The record of a row; `rubric_list` and `rubric_count` repeat the rubric and are not kept."""
+    """Return the record of a row; `rubric_list` and `rubric_count` repeat the rubric and are not kept."""
     return Record(
         read_entries(row.get("rubric"), "rubric", _RAR_ENTRY),
         read_prompt(row.get("question"), "question"),
@@ -112,7 +112,7 @@ def _read_rar(row: Row) -> Record:
 
 
 def _write_rar(record: Record) -> Row:
-    """The row of a record; a conversation becomes one text."""
+    """Return the row of a record; a conversation becomes one text."""
     return {
         "question": as_text(record.prompt),
         "reference_answer": record.reference,
@@ -158,10 +158,10 @@ _VERIFIER = "general_rubric"
 
 
 def _read_open_instruct(row: Row) -> Record:
-    """The record of a row; the default weight is 1."""
+    """Return the record of a row; the default weight is 1."""
     prompt = read_prompt(row.get("messages"), "messages")
     truth = row.get("ground_truth")
-    # Some of its datasets wrap every ground truth in a list of one.
+    # Some of its datasets wrap every ground truth in a list with one element.
     truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
     if not isinstance(truth, dict):
         raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
@@ -216,7 +216,7 @@ _OF_VERL = frozenset({"data_source", "prompt", "ability", "reward_model", "extra
 
 
 def _read_verl(row: Row) -> Record:
-    """The record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
+    """Return the record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
     model, info = read_object(row, "reward_model"), read_object(row, "extra_info")
     mirror = read_object(info, "reward_model")
     places = (
@@ -248,7 +248,7 @@ def _read_verl(row: Row) -> Record:
 
 
 def _write_verl(record: Record) -> Row:
-    """The row of a record: it always has `ground_truth`, tags are texts, and `extra_info` has the mirror."""
+    """Return the row of a record: it always has `ground_truth`, tags are texts, and `extra_info` has the mirror."""
     prompt = as_turns(record.prompt)
     model: dict[str, Any] = {
         "style": "rubric",

@@ -55,7 +55,7 @@ _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "ex
 
 
 def _read_release(row: Row) -> Record:
-    """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
+    """Return the record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
     model = read_object(row, "reward_model")
     rubrics = from_json_text(model.get("rubrics"), "reward_model.rubrics")
     criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, read_tags)
@@ -71,7 +71,7 @@ def _read_release(row: Row) -> Record:
 
 
 def _write_release(record: Record) -> Row:
-    """The row of a record, with the mirrors that trainers read.
+    """Return the row of a record, with the mirrors that trainers read.
 
     A criterion whose check is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
     """
@@ -90,7 +90,7 @@ def _write_release(record: Record) -> Row:
 
 
 def _round_release(row: Row) -> Row:
-    """The row with whole points everywhere, as in the release."""
+    """Return the row with whole points everywhere, as in the release."""
     rubrics = [{**entry, "points": to_whole(entry["points"])} for entry in row["reward_model"]["rubrics"]]
     model = {**row["reward_model"], "rubrics": rubrics}
     mirror = [{"criterion": entry["criterion"], "points": entry["points"]} for entry in rubrics]
@@ -103,7 +103,7 @@ def _round_release(row: Row) -> Row:
 
 
 def _find_differences(row: Row, rubrics: list[Mapping[str, Any]]) -> list[str]:
-    """The mirrors in a row that differ from what they repeat."""
+    """Return the mirrors in a row that differ from what they repeat."""
     bare = [{"criterion": entry.get("criterion"), "points": entry.get("points")} for entry in rubrics]
     inner = read_object(row, "extra_info")
     mirrored = read_object(inner, "reward_model").get("rubrics")
@@ -131,7 +131,7 @@ def _build_tags(criterion: Criterion) -> dict[str, Any]:
 
 
 def _read_rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters in the types of the struct; None if the check is not one of the 53 rules."""
+    """Return the parameters in the types of the struct; None if the check is not one of the 53 rules."""
     if check["name"] not in RULES:
         return None
     try:
@@ -176,7 +176,7 @@ _OF_RUFT = frozenset({"source", "query", "answer", "sample_id", "rubrics"})
 
 
 def _read_ruft(row: Row) -> Record:
-    """The record of a row: query, answer and rubric; score and details are metadata."""
+    """Return the record of a row: query, answer and rubric; score and details are metadata."""
     metadata = pick_others(row, _OF_RUFT)
     if _DETAILS in metadata:
         metadata[_DETAILS] = from_cell(metadata[_DETAILS])
@@ -191,7 +191,7 @@ def _read_ruft(row: Row) -> Record:
 
 
 def _write_ruft(record: Record) -> Row:
-    """The row of a record; a conversation becomes one text."""
+    """Return the row of a record; a conversation becomes one text."""
     score = record.metadata.get("rubric_score")
     return {
         "source": record.domain,
@@ -205,7 +205,7 @@ def _write_ruft(record: Record) -> Row:
 
 
 def dump_details(row: Row) -> Row:
-    """The row with its details as JSON text, so that their Parquet column always has one type.
+    """Return the row with its details as JSON text, so that their Parquet column always has one type.
 
     Example:
         >>> dump_details({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})

@@ -1,7 +1,7 @@
-"""How the votes of several judges on one criterion become one verdict or option.
+"""Aggregation of several judges' votes on one criterion into one verdict or option.
 
-Callers pass no failed votes and no abstentions. Ties, and means between two options, go to the case that scores
-least: the lower value, or the higher one for a negative weight. Weights and values that differ only by rounding are
+Callers must leave out failed votes and abstentions. Ties, and means between two options, are resolved to the lower
+score: the lower value, or the higher one for a negative weight. Weights and values that differ only by rounding are
 equal.
 """
 
@@ -45,7 +45,7 @@ class OptionVote(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The option that results from several votes, and the value that is scored."""
+    """The option that results from several votes, and the value to score."""
 
     option: int
     value: float
@@ -80,7 +80,7 @@ class Rules:
             raise ConfigError(problems)
 
     def choose(self, criterion: Criterion) -> str:
-        """The name of the rule for a criterion."""
+        """Return the name of the rule for a criterion."""
         if criterion.aggregation is not None:
             return criterion.aggregation
         if criterion.options is None:
@@ -89,7 +89,7 @@ class Rules:
 
 
 def find_option(criterion: Criterion, index: int) -> CriterionOption:
-    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` as an extra option.
+    """Return the option at `index` of a criterion, which may have `CANONICAL_NA_OPTION` as an additional option.
 
     Raises:
         ValueError: the option does not exist.
@@ -108,7 +108,7 @@ def find_option(criterion: Criterion, index: int) -> CriterionOption:
 
 
 def _choose_heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    # fsum: the sum must not depend on the order of the judges.
+    # fsum, because the sum must not depend on the order of the judges.
     met = math.fsum(vote.weight for vote in votes if vote.verdict is MET)
     unmet = math.fsum(vote.weight for vote in votes if vote.verdict is UNMET)
     if math.isclose(met, unmet):
@@ -119,7 +119,7 @@ def _choose_heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVer
 def _summarize_values(
     summary: Callable[[Sequence[float]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
-    """A rule that scores a summary of the votes' values, and records the nearest option."""
+    """Return a rule that scores a summary of the votes' values and records the nearest option."""
     return lambda votes, criterion: _choose_nearest(summary([vote.value for vote in votes]), votes, criterion)
 
 

@@ -1,4 +1,4 @@
-"""What all judges that call a model share: options, prompt variables, and reply schemas."""
+"""The parts shared by all judges that call a model: options, prompt variables and reply schemas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,15 +31,15 @@ class JudgeOptions:
     """How a judge makes its requests.
 
     Attributes:
-        shuffle_options: show the options of multi-choice criteria in a shuffled order, recorded in each judgment.
+        shuffle_options: show the options of multi-choice criteria in a shuffled order, which each judgment records.
         auto_na_option: add an option for "not applicable" to multi-choice criteria that have none.
         seed: the seed of orders and examples; fixed by default, so that the same submission gives the same prompts
             in every run.
         evidence: ask for quotes, and look for them in the submission.
-        few_shot: labelled examples, or None.
+        few_shot: the source of labelled examples, or None.
         prompts: the templates.
         binary_schema: the schema of replies on binary criteria, instead of the package's.
-        choice_schema: the same for multi-choice criteria.
+        choice_schema: likewise for multi-choice criteria.
 
     Raises:
         ConfigError: the seed is not a whole number.
@@ -62,7 +62,7 @@ class JudgeOptions:
             require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        """The request after an unusable reply, with that reply and its problem."""
+        """Return the request after an unusable reply, with that reply and its problem."""
         unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
         turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
         return build_reask(request, reply, problem, tuple(starmap(Message, turns)))
@@ -77,7 +77,7 @@ class ModelJudge:
         judge_id: the id of its judgments.
         weight: its weight in a panel.
         draw: the number of the independent sample of its replies.
-        options: how it asks.
+        options: how it makes its requests.
     """
 
     model: Model
@@ -93,7 +93,7 @@ class ModelJudge:
 
 
 def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
-    """The values for every prompt on a submission."""
+    """Return the values for every prompt on a submission."""
     return {
         "query": inputs.query,
         "reference": inputs.reference,
@@ -105,7 +105,7 @@ def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
 
 
 def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
-    """The options of a multi-choice criterion as this judge sees them."""
+    """Return the options of a multi-choice criterion as this judge sees them."""
     criterion = inputs.criteria[index]
     if options.auto_na_option:
         criterion = as_judged(criterion)
@@ -118,7 +118,7 @@ NumberType: TypeAlias = Literal["integer", "number"]
 
 
 def find_number_type(shown: Sequence[ShownOptions]) -> NumberType | None:
-    """The type of the numbers of scales among the options; None if there are none."""
+    """Return the type of the numbers of scales among the options; None if there are none."""
     numbers = [number for options in shown if options.scale for number in options.numbers]
     return None if not numbers else "integer" if all(isinstance(number, int) for number in numbers) else "number"
 
@@ -127,7 +127,7 @@ def find_number_type(shown: Sequence[ShownOptions]) -> NumberType | None:
 def load_judgment_schema(
     kind: Literal["binary", "choice"], evidence: bool, number_type: NumberType | None = None
 ) -> ReplySchema:
-    """The schema of a reply on one criterion: quotes if `evidence`, then the explanation, then the verdict."""
+    """Return the schema of a reply on one criterion: quotes if `evidence` is set, then explanation, then verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)
     if number_type is not None:

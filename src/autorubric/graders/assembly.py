@@ -1,4 +1,4 @@
-"""From settings to judges: the parts of a `CriterionGrader`, before any model is opened."""
+"""Judges built from settings: the parts of a `CriterionGrader`, before any model is opened."""
 
 import dataclasses
 import math
@@ -73,7 +73,7 @@ class JudgeSpec:
                 f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig or a string"
             )
         if not isinstance(judge_id, str) or not judge_id.strip():
-            problems.append(f"judge_id={judge_id!r}; expected a name")
+            problems.append(f"judge_id={judge_id!r}; expected a non-empty string")
         problems += _find_weight_problems(judge_id, weight)
         if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
             problems.append(
@@ -107,7 +107,7 @@ _JUDGES: Mapping[str, Callable[..., Judge]] = {"per_criterion": CriterionJudge, 
 
 
 def find_judge_kind(name: str) -> Callable[..., Judge]:
-    """The judge class that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
+    """Return the judge class that `llm_calls` names, from this package or registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
         raise ConfigError(f"{name!r} is unknown; {suggest_name(name, (*_JUDGES, *find_plugins('judges')))}")
@@ -120,12 +120,12 @@ def find_judge_kind(name: str) -> Callable[..., Judge]:
 
 @dataclass(frozen=True)
 class EscalationConfig:
-    """Stronger judges for criteria that the first ones are not sure about; see `Cascade`.
+    """Stronger judges for criteria on which the first judges are not sure; see `Cascade`.
 
     Attributes:
         judges: a model, or several judges that form a panel.
-        threshold: the minimum confidence of the first that suffices, in [0, 1]; None escalates failed, abstained and
-            split verdicts.
+        threshold: the confidence of the first judges below which a criterion is escalated, in [0, 1]; None escalates
+            failed, abstained and split verdicts.
         per_criterion: other thresholds, by the criterion's name.
 
     Raises:
@@ -145,7 +145,7 @@ class EscalationConfig:
         refuse_thresholds(self.threshold, self.per_criterion)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
-        """The stronger judges; a single model has the id `escalation`."""
+        """Return the stronger judges; a single model has the id `escalation`."""
         if isinstance(self.judges, LLMConfig | str):
             return (JudgeSpec(self.judges, "escalation"),)
         return tuple(self.judges)
@@ -153,7 +153,7 @@ class EscalationConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How judges are made from models.
+    """The settings from which judges are built.
 
     Attributes:
         specs: the judges; none if a rubric's checks decide everything, or if `judge` is given.
@@ -161,7 +161,7 @@ class Recipe:
         quorum: the minimum number of judges of a panel that must not fail.
         escalation: stronger judges for what the others cannot decide.
         llm_calls: a call for each criterion, one for the whole rubric, or the name of an installed judge.
-        options: how the judges ask.
+        options: how the judges make their requests.
         judge: a ready-made judge instead of `specs`.
         compound: how criteria with several demands are graded.
         reasoning: whether the reasoning at the beginning of submissions is graded.
@@ -187,13 +187,13 @@ class Recipe:
 
     @property
     def asks_at_once(self) -> bool:
-        """Whether every request about an item is known before any reply."""
+        """Whether every request for an item is known before any reply."""
         plain = self.compound == "as_is" and self.llm_calls == "per_criterion"
         return plain and self.escalation is None and self.judge is None
 
     @property
     def has_own_judge(self) -> bool:
-        """Whether a judge of the user's own, or of another package, asks the models."""
+        """Whether a custom judge, or one of another package, calls the models."""
         return self.judge is not None or self.llm_calls not in get_args(LLMCalls)
 
     def __post_init__(self) -> None:
@@ -242,7 +242,7 @@ class Recipe:
         return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._list_specs())
 
     def find_warnings(self) -> list[str]:
-        """Warnings about these settings, before anything is paid for.
+        """Return warnings about these settings, before anything is paid for.
 
         Example:
             >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).find_warnings()[0]
@@ -263,11 +263,11 @@ class Recipe:
         return found
 
     def collect_configs(self) -> dict[str, LLMConfig]:
-        """The model of every judge, by judge id."""
+        """Return the model of every judge, by judge id."""
         return {spec.judge_id: spec.llm_config for spec in self._list_specs()}
 
     def build_judge(self, models: Mapping[str, Model]) -> ChecksFirst:
-        """The resulting judge: checks run first, and an empty submission causes no call."""
+        """Build the judge: checks run first, and an empty submission causes no call."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
         judge = self._build_panel(self.specs, models)
@@ -279,7 +279,7 @@ class Recipe:
         return ChecksFirst(EmptyFirst(judge))
 
     def describe_settings(self) -> dict[str, Any]:
-        """The settings that affect results, for manifests; no secrets."""
+        """Return the settings that affect results, for manifests; no secrets."""
         options = self.options
         few_shot = options.few_shot
         return {
@@ -326,7 +326,7 @@ def resolve_judge_specs(
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:
-    """The judges from the four ways to name them; a single model has the id `default`."""
+    """Return the judges from the four arguments that can name them; a single model has the id `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are the same setting; pass only judge_model_config")

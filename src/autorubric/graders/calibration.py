@@ -32,10 +32,10 @@ Reports: TypeAlias = Run | Sequence[EnsembleEvaluationReport | None]
 
 @dataclass(frozen=True, slots=True)
 class CascadePoint:
-    """What a cascade would have done at one threshold.
+    """The results that a cascade would have had at one threshold.
 
     Attributes:
-        threshold: the minimum confidence that suffices; None for one of the two judges alone.
+        threshold: the minimum confidence that suffices; None for a single judge without a cascade.
         share: the share of labelled criteria that the second judge is asked about, in [0, 1].
         agreement: the share of final verdicts that equal the label; None without a final verdict.
         coverage: the share of labelled criteria with a final verdict, in [0, 1].
@@ -62,7 +62,7 @@ class LabelledCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CascadeReplay:
-    """Labelled cells by rising confidence, with running sums over those the second judge is asked about.
+    """Labelled cells in ascending order of confidence, with running sums over those that go to the second judge.
 
     Attributes:
         confidences: the confidences of the cells, ascending.
@@ -80,7 +80,7 @@ class CascadeReplay:
 
     @classmethod
     def from_cells(cls, cells: Iterable[LabelledCell]) -> Self:
-        """The replay of these cells."""
+        """Return the replay of these cells."""
         rising = sorted(cells, key=lambda cell: cell.confidence)
         worded = accumulate(
             ((cell.then is not None) - (cell.first is not None) for cell in rising),
@@ -95,16 +95,16 @@ class CascadeReplay:
         return cls(tuple(c.confidence for c in rising), tuple(worded), tuple(right), tuple(cost), then_cost)
 
     def find_point(self, threshold: float) -> CascadePoint:
-        """The cascade at a threshold: the second judge decides every cell below it."""
+        """Return the cascade at a threshold: the second judge decides every cell below it."""
         asked = bisect_left(self.confidences, threshold)
         return self._build_point(threshold, asked, self.cost[asked])
 
     def replay_first(self) -> CascadePoint:
-        """The first judge without a second."""
+        """Return the first judge without a second."""
         return self._build_point(None, 0, self.cost[0])
 
     def replay_then(self) -> CascadePoint:
-        """The second judge for everything."""
+        """Return the second judge for everything."""
         return self._build_point(None, len(self.confidences), self.then_cost)
 
     def _build_point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
@@ -115,7 +115,7 @@ class CascadeReplay:
 
 
 def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
-    """The labelled criteria of a dataset, with the results of both judges."""
+    """Return the labelled criteria of a dataset, with the results of both judges."""
     firsts, thens = (_list_reports(reports, dataset) for reports in (first_reports, then_reports))
     problems = [
         f"got {pluralize(len(reports), 'report')} of the {which} judge for {pluralize(len(dataset), 'item')}"
@@ -198,7 +198,7 @@ def _find_confidence(entry: _Entry) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CascadeCurve:
-    """The trade-off of a cascade between agreement and cost, by rising threshold.
+    """The trade-off of a cascade between agreement and cost, by ascending threshold.
 
     Attributes:
         points: one per threshold.
@@ -217,14 +217,14 @@ class CascadeCurve:
     items: frozenset[bytes] = field(default_factory=frozenset, repr=False)
 
     def best(self, max_share: float | None = None, tolerance: float = 0.0) -> CascadePoint:
-        """The point with the smallest share among those that agree best with the labels.
+        """Return the point with the smallest share among those that agree best with the labels.
 
         Args:
             max_share: the maximum share that the second judge may be asked about.
-            tolerance: how much agreement to give up for a smaller share.
+            tolerance: the loss of agreement to accept for a smaller share.
 
         Raises:
-            InputError: no point with an agreement has a share this small.
+            InputError: no point with a defined agreement has a share this small.
         """
         allowed = [
             (point, point.agreement)
@@ -233,7 +233,7 @@ class CascadeCurve:
         ]
         if not allowed:
             least = min(point.share for point in self.points)
-            raise InputError(f"max_share={max_share}: no threshold has so low a share; the lowest is {least:.3f}")
+            raise InputError(f"max_share={max_share}: no threshold has a share this low; the lowest is {least:.3f}")
         enough = max(agreement for _, agreement in allowed) - tolerance
         near = [(point, agreement) for point, agreement in allowed if agreement >= enough - 1e-12]
         return min(near, key=lambda pair: (pair[0].share, -pair[1]))[0]
@@ -245,9 +245,9 @@ class CascadeCurve:
         dataset: RubricDataset,
         threshold: float | None = None,
     ) -> CascadePoint:
-        """The cascade on other labelled data, at the best threshold or the given one.
+        """Evaluate the cascade on other labelled data, at the best threshold or the given one.
 
-        Warns if items were used in the calibration: agreement on them is too optimistic.
+        Warns if items were used in the calibration, because agreement on them is optimistic.
         """
         known = len(self.items & _compute_fingerprints(dataset))
         if known:
@@ -264,17 +264,17 @@ def calibrate_cascade(
     *,
     min_cells: int = 30,
 ) -> CascadeCurve:
-    """The curve of a cascade of two judges that both graded the whole of a labelled dataset.
+    """Compute the curve of a cascade of two judges that both graded a whole labelled dataset.
 
     Replays the rule of `Cascade` for every threshold. The cost of a report is divided equally among its criteria.
-    Report results on other data than that of the calibration: see `CascadeCurve.held_out`.
+    Report results on other data than the calibration data; see `CascadeCurve.held_out`.
 
     Args:
         first_reports: the first judge's run, or its reports, one per item of the dataset; None if grading failed.
-        then_reports: the same of the second judge.
+        then_reports: likewise for the second judge.
         dataset: the labels; items without ground truth are left out.
         thresholds: the thresholds to evaluate; by default, every one that makes a difference.
-        min_cells: minimum labels of a criterion for its own curve.
+        min_cells: the minimum number of labels of a criterion for its own curve.
 
     Raises:
         InputError: reports and items do not match, nothing is labelled, or a threshold is outside [0, 1].

@@ -1,4 +1,4 @@
-"""A cheap judge, and a strong one for the criteria that the cheap one cannot decide."""
+"""A cheap judge, with a stronger judge for the criteria that the cheap one cannot decide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from autorubric.graders.panel import collect_ids, is_abstention
 
 @dataclass(frozen=True)
 class Cascade:
-    """A judge that asks `first`, and then `then` if that does not suffice. Both may be judges of any kind.
+    """A judge that asks `first`, and then `then` where the first judgment is not sufficient. Both may be any judge.
 
     `then` is asked about a criterion when the first judgment on it
 
@@ -54,7 +54,7 @@ class Cascade:
 
     def __post_init__(self) -> None:
         refuse_thresholds(self.threshold, self.per_criterion)
-        # Computed here, so that a duplicate id is found before anything is paid.
+        # Computed here, so that a duplicate id is found before anything is paid for.
         _ = self.judge_ids
 
     @cached_property
@@ -63,11 +63,11 @@ class Cascade:
         return collect_ids("a cascade", (self.first, self.then))
 
     def find_threshold(self, criterion: Criterion) -> float | None:
-        """The threshold for a criterion, or None."""
+        """Return the threshold for a criterion, or None."""
         return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of `first`, replaced by those of `then` if they do not suffice; see `Judge`."""
+        """Return the judgments of `first`, replaced by those of `then` if they do not suffice; see `Judge`."""
         seats = Seats(ask)
         heard = await self.first.judge(inputs, wanted, seats.ask_from(0))
         open_places = [
@@ -85,7 +85,7 @@ class Cascade:
 
 
 def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float] | None) -> None:
-    """Refuse thresholds outside [0, 1]."""
+    """Raise an error for thresholds outside [0, 1]."""
     given = {} if threshold is None else {"threshold": threshold}
     given |= {f"per_criterion[{name!r}]": value for name, value in (per_criterion or {}).items()}
     problems = [
@@ -98,7 +98,7 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
 
 
 def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
-    """Whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
+    """Return whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
     if judgment.failure is not None or is_abstention(criterion, judgment):
         return False
     if threshold is None:
@@ -108,5 +108,5 @@ def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | N
 
 
 def mark_superseded(judgment: Judgment) -> Judgment:
-    """The judgment with all judgments in it marked as superseded."""
+    """Return the judgment with itself and all judgments inside marked as superseded."""
     return replace(judgment, superseded=True, votes=tuple(mark_superseded(vote) for vote in judgment.votes))

@@ -1,4 +1,4 @@
-"""The public grader: one constructor combines judges, panel, checks and ledger."""
+"""The public grader; its constructor combines judges, panel, checks and ledger."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class JudgedSubmission:
 
 
 class CriterionGrader(Grader[EnsembleEvaluationReport]):
-    """Grades submissions criterion by criterion, with a model or a panel, and with checks for criteria that have one.
+    """Grades submissions criterion by criterion, with a model or a panel, and with checks where criteria have one.
 
     A grader can be pickled and deep-copied if its judge can: the copy has the same settings and opens its own
-    connections. One with a budget or an open `ledger` raises `TypeError` instead.
+    connections. A grader with a budget or an open `ledger` raises `TypeError` instead.
 
     Args:
         judge_model_config: the model of a single judge (judge id `default`), as a configuration or a string.
@@ -75,9 +75,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         cannot_assess_config: how an abstention counts in the score.
         shuffle_options: show options in another order for each submission; the report keeps the original indices.
         auto_na_option: add an option that means "not applicable" to criteria that have none.
-        seed: the seed of shuffling, and of few-shot examples if `few_shot_config` has none; None is a fixed seed, so
-            that recorded replies are found.
-        binary_response_format: the schema of replies on binary criteria; it has the fields of the built-in one.
+        seed: the seed of shuffling, and of few-shot examples if `few_shot_config` has none; None uses a fixed seed,
+            so that recorded replies are found.
+        binary_response_format: the schema of replies on binary criteria; it must have the fields of the built-in one.
         multi_choice_response_format: the same for multi-choice criteria.
         escalation: stronger judges for the criteria that the judges above cannot decide.
         llm_calls: `per_criterion`, `per_item` for one call that judges the whole rubric, or the name of a judge that
@@ -88,13 +88,14 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         evidence: require quotes, and look them up in the submission.
         quorum: minimum number of judges of a panel that must return a verdict; all by default.
         prompts: prompts of the judges, instead of the built-in ones.
-        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it, a
-            text that was graded before costs nothing; without it, each call of `grade` asks the judges again.
+        run_dir: the directory in which replies are recorded durably; `LLMConfig(cache_enabled=True, cache_dir=…)` has
+            the same effect. With it, a text graded before costs nothing; without it, each `grade` calls the judges
+            again.
         ledger: an open ledger instead of `run_dir`; the caller closes it.
         budget_usd: the budget in dollars.
         budget_tokens: the budget in tokens.
         max_in_flight: maximum concurrent calls of all judges together.
-        prefix_first: send the first call of a submission alone, so that its prefix is cached for the others.
+        prefix_first: send the first call of a submission alone, so that its prompt prefix is cached for the others.
         compound: `all` judges each demand of a criterion separately; the criterion is met only if all are met.
         reasoning: `drop` leaves out the reasoning at the beginning of submissions that are text (`<think>…</think>`,
             and the tags of other models); `keep` grades it as part of the text.
@@ -174,7 +175,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             warn(note)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings; a pickled or deep-copied grader has not graded anything yet."""
+        """Return the settings; a pickled or deep-copied grader has not graded anything yet."""
         return {**self.__dict__, "_occurrences": QuestionCounter(most=_MOST_REMEMBERED), "_listed": {}}
 
     def __repr__(self) -> str:
@@ -182,7 +183,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:
-        """A grader without a judge, for rubrics whose criteria all have checks.
+        """Create a grader without a judge, for rubrics whose criteria all have checks.
 
         Args:
             settings: scoring settings: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
@@ -240,10 +241,10 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         guidelines: str | None = None,
         item: str = "",
     ) -> JudgeInput:
-        """The input of the judges; if the submission is a mapping, its `output` is judged.
+        """Build the judges' input; if the submission is a mapping, its `output` is judged.
 
-        If it is text, the reasoning at its beginning is left out, unless the grader keeps it. Without an `item`, the
-        submission has a digest of its text as its id.
+        If it is text, reasoning at its beginning is left out, unless the grader keeps it. Without an `item`, the id
+        of the submission is a digest of its text.
 
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
@@ -255,11 +256,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return JudgeInput(parts["output"], *given, shown, about, (), dropped)
 
     async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
-        """The report on a submission.
+        """Grade a submission, and return the report.
 
         Args:
-            inputs: what is graded.
-            ask: how models are asked; by default through the grader's own records and limits.
+            inputs: the submission with its rubric.
+            ask: sends requests to models; by default with the grader's own records and limits.
         """
         if ask is None and not self.has_records:
             inputs = self._occurrences.number_questions(inputs)
@@ -273,7 +274,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
-        """One judgment for each criterion, in order, before they become a report."""
+        """Return one judgment for each criterion, in order, before they become a report."""
         begun = turn.get()
         turn.set(begun or next(turns))
         try:
@@ -295,7 +296,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """The report on one submission; see `Grader.grade`."""
+        """Return the report on one submission; see `Grader.grade`."""
         return await self.grade_input(
             self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
         )
@@ -309,17 +310,17 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> JudgedSubmission:
-        """The judgments on each criterion, before they become a report."""
+        """Return the judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
         return JudgedSubmission(inputs, await self.judgments(inputs, None))
 
     async def aggregate(self, judge_results: JudgedSubmission, *, normalize: bool = True) -> EnsembleEvaluationReport:
-        """The report of what `judge` returned, without a length penalty."""
+        """Build the report from the result of `judge`, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
         return report_on(judge_results.inputs, judge_results.judgments, scoring)
 
     async def open_session(self, spent: Spending | None = None) -> Session:
-        """The grader's models, judge and executor in the running event loop; `spent` as in `executor_on`."""
+        """Return the grader's models, judge and executor in the running event loop; `spent` as in `executor_on`."""
         return await self._sessions.open(spent)
 
     @property
@@ -328,17 +329,16 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return self._sessions.limits.make_budget(None) is not None
 
     def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spending | None = None) -> Executor:
-        """An executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
+        """Return an executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
 
-        A judge of the user's own may have timeouts, so its calls are always detached: a call that the judge no longer
-        waits for is recorded, and not paid for again. `spent` is what counts as spent before; by default, everything
-        in the ledger.
+        A custom judge may have timeouts, so its calls are always detached: a call that the judge no longer waits for
+        is recorded, and not paid for again. `spent` is the earlier spending to count; by default, that in the ledger.
         """
         budget = self._sessions.limits.make_budget(ledger, spent)
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None if it has none."""
+        """Return the grader's own ledger, opened on first use; None if it has none."""
         return self._sessions.open_ledger()
 
     def totals(self) -> list[UsageTotals]:
@@ -347,7 +347,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return [] if ledger is None else ledger.add_up()
 
     def describe(self) -> dict[str, Any]:
-        """Everything that affects this grader's reports, for manifests; no secrets."""
+        """Return everything that affects this grader's reports, for manifests; no secrets."""
         penalty = self.length_penalty
         return {
             **self.recipe.describe_settings(),
@@ -360,7 +360,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def is_described(self) -> bool:
-        """Whether `describe` says everything that shapes the reports, so that equal graders give equal ones."""
+        """Whether `describe` covers everything that affects reports, so equal descriptions mean equal reports."""
         recipe, options, penalty = self.recipe, self.recipe.options, self.length_penalty
         own = (options.few_shot, options.binary_schema, options.choice_schema, penalty and penalty.count_fn)
         return (
@@ -379,7 +379,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
 
 def _choose_run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
-    """The named folder, or the cache folder of the judges' configurations."""
+    """Return the given folder, or the cache folder in the judges' configurations."""
     cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
     if run_dir is not None:
         return make_path(run_dir)

@@ -43,15 +43,15 @@ class CriterionJudge(ModelJudge):
     """
 
     def build(self, inputs: JudgeInput, index: int) -> Request:
-        """The request for one criterion."""
+        """Return the request for one criterion."""
         return _Dialogue(self, inputs).build(index)
 
     def read(self, inputs: JudgeInput, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        """The judgment in a reply; `Unsupported` if a quote is not in the submission."""
+        """Read the judgment in a reply; `Unsupported` if a quote is not in the submission."""
         return _Dialogue(self, inputs).read(index, reply)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment of each wanted criterion; a failed call gives a judgment with a failure."""
+        """Return the judgment of each wanted criterion; a failed call gives a judgment with a failure."""
         dialogue = _Dialogue(self, inputs)
         if len(wanted) == 1:
             return [await dialogue.judge(wanted[0], ask)]
@@ -59,7 +59,7 @@ class CriterionJudge(ModelJudge):
 
 
 class _Dialogue:
-    """The requests and replies of one judge on one submission; the part that all criteria share is rendered once."""
+    """The requests and replies of one judge for one submission; the part that all criteria share is rendered once."""
 
     __slots__ = ("_flagged", "_inputs", "_judge", "_prepared", "_shown")
 
@@ -95,7 +95,7 @@ class _Dialogue:
         return Request(messages, "judge", schema, judge.draw, item=inputs.item, copy=copy)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        """The judgment; a verdict whose quotes are not found stands with a flag if the one re-ask does no better."""
+        """Read the judgment; if its quotes are not found even after a re-ask, the verdict is accepted with a flag."""
         shown = None if self._inputs.criteria[index].options is None else self.show(index)
         found = read_said(reply, shown, self._inputs.submission)
         if isinstance(found, Unreadable):
@@ -135,7 +135,7 @@ class _Dialogue:
     def _prepare(
         self, kind: Literal["binary", "choice"], number_type: NumberType | None
     ) -> tuple[Beginning, ReplySchema]:
-        """The part of the prompt that criteria of a kind share, and the schema of their replies."""
+        """Return the part of the prompt that criteria of a kind share, and the schema of their replies."""
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
@@ -157,9 +157,9 @@ class _Dialogue:
 class PrefixFirst:
     """An `Ask` for one submission: calls with the same prefix wait until the first of them is answered.
 
-    All calls of a submission are the same except for the criterion, which comes last. An endpoint that caches
-    prefixes computes the common part once, but only if it has seen it before: ten calls at once compute it ten times.
-    Calls of other submissions use the concurrency that the waiting calls leave.
+    All calls for a submission are the same except for the criterion, which comes last. An endpoint with a prefix
+    cache computes the common part once, but only after the first call: ten simultaneous calls compute it ten times.
+    While calls wait, calls for other submissions use the free concurrency.
     """
 
     __slots__ = ("_ahead", "_ask")
@@ -169,7 +169,7 @@ class PrefixFirst:
         self._ahead: dict[tuple[int, str], asyncio.Event] = {}
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`, which is sent after the first call with its prefix has ended."""
+        """Send `request` after the first call with its prefix has ended; return the answer."""
         # Binary and multi-choice criteria have different first messages, and so different prefixes.
         kind = (id(model), request.messages[0].content)
         ahead = self._ahead.get(kind)
@@ -192,12 +192,12 @@ _PLAIN = str.maketrans("“”„«»「」『』‘’‚′–—‑ʼ", '"' *
 
 
 def find_quote(quote: str, text: str, before: int = 0) -> Quote:
-    r"""The quote with its character offsets in `text`, or without them if it is not there.
+    r"""Return the quote with its character offsets in `text`, or without offsets if it is not found.
 
-    `before` is added to the offsets: the length of what was left out before `text`.
+    `before` is added to the offsets: the length of the text that was left out before `text`.
 
-    The search is first exact, then ignores case, accents, width, spacing, quotation marks and dashes, then accepts a
-    passage that is similar by at least `ALIKE` percent and has the same digits.
+    The search is exact first; then it ignores case, accents, width, spacing, quotation marks and dashes; finally it
+    accepts a passage with a similarity of at least `ALIKE` percent and the same digits.
     """
     start = text.find(quote)
     if start >= 0:
@@ -240,7 +240,7 @@ def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
 
 
 def _flatten(text: str) -> tuple[str, list[int]]:
-    """A folded text on one line, and for each of its characters the index in the original."""
+    """Return a folded text on one line, and the original index of each of its characters."""
     letters: list[str] = []
     origins: list[int] = []
     for found in _WORD.finditer(text.translate(_PLAIN)):

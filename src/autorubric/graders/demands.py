@@ -1,7 +1,7 @@
-"""Criteria with several demands, graded demand by demand: met only if all demands are.
+"""Criteria with several demands, graded demand by demand: a criterion is met only if all demands are.
 
-A judge that decides two demands by one verdict often gives a half-met criterion its points. Here, a model first lists
-the demands of each such criterion (lint finds these criteria), and the judge decides each demand alone.
+A judge that decides two demands with one verdict often gives full points to a half-met criterion. Here, a model first
+lists the demands of each such criterion (lint finds these criteria), and the judge decides each demand alone.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 
 Compound: TypeAlias = Literal["as_is", "all"]
-"""How criteria with several demands are graded: by one verdict, or by one per demand, which must all be met."""
+"""How criteria with several demands are graded: with one verdict, or with one per demand (all must be met)."""
 
 JUDGED_WHOLE = "judged_whole"
-"""The flag of a judgment on a criterion that was judged as a whole because its list of demands does not match it."""
+"""The flag of a judgment on a criterion that was judged as a whole because the list of demands did not match it."""
 
 ROLE = "demands"
 _MOST = 8
@@ -37,7 +37,7 @@ _MET, _UNMET, _NONE = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVer
 
 
 def is_compound(criterion: Criterion) -> bool:
-    """Whether a criterion has several demands under one verdict; see the lint rule `several-demands`.
+    """Return whether a criterion has several demands under one verdict; see the lint rule `several-demands`.
 
     Example:
         >>> is_compound(Criterion(requirement="States the dose and warns about liver damage."))
@@ -52,7 +52,7 @@ def is_compound(criterion: Criterion) -> bool:
 
 @cache
 def load_demands_prompt() -> Template:
-    """The prompt that requests the demands of a criterion."""
+    """Return the prompt that requests the demands of a criterion."""
     return Template.from_package("demands")
 
 
@@ -62,21 +62,21 @@ def _load_schema() -> ReplySchema:
 
 
 def build_demands_request(criterion: Criterion) -> Request:
-    """The request for the demands of a criterion. It is sent once, since it does not depend on the submission."""
+    """Build the request for a criterion's demands. It does not depend on the submission, so it is sent once."""
     turns = load_demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
     return Request(tuple(starmap(Message, turns)), ROLE, _load_schema(), room=estimate_room(entries=_MOST))
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDemands:
-    """The demands that a model lists for a criterion; `fault` says why the list does not match it, or is empty."""
+    """The demands that a model listed for a criterion; `fault` says why the list does not match it, or is empty."""
 
     texts: tuple[str, ...]
     fault: str = ""
 
 
 def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unreadable:
-    """The demands of a criterion in a reply, from one to eight.
+    """Read the demands of a criterion in a reply, from one to eight.
 
     Example:
         >>> both = "States the dose and warns about liver damage."
@@ -99,7 +99,7 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
 
 
 def assume_demands(request: Request) -> Answer[ListedDemands] | None:
-    """The two demands that a dry run assumes for a request for demands; None for other requests."""
+    """Return the two demands that a dry run assumes in reply to a request for demands; None for other requests."""
     if request.role != ROLE:
         return None
     texts = tuple(f"{request.messages[-1].content} ({number})" for number in (1, 2))
@@ -111,7 +111,7 @@ class PerDemand:
     """Judges criteria with several demands demand by demand; `combine` combines the verdicts.
 
     Attributes:
-        inside: judges demands, and all other criteria as they are. A panel votes on each demand.
+        inside: judges each demand, and all other criteria unchanged. A panel votes on each demand.
         model: lists the demands of a criterion, in one call for all submissions.
 
     Example:
@@ -139,7 +139,7 @@ class PerDemand:
         return self.inside.judge_ids
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion."""
+        """Return the judgment on each wanted criterion."""
         listed, refused = await self._list_demands(inputs, wanted, ask)
         whole = [index for index in wanted if index not in listed]
         parts, places = list[Criterion](), dict[int, list[int]]()
@@ -167,7 +167,7 @@ class PerDemand:
     async def _list_demands(
         self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask
     ) -> tuple[Mapping[int, tuple[str, ...] | Failure], Mapping[int, str]]:
-        """The demands of each wanted criterion that has several, or a failed call; and the faults of bad lists."""
+        """Return the demands of each wanted compound criterion, or the failed call; and the faults of wrong lists."""
         several = [index for index in wanted if is_compound(inputs.criteria[index])]
         answers = await asyncio.gather(*(self._ask_for_list(inputs, index, ask) for index in several))
         listed, refused = dict[int, tuple[str, ...] | Failure](), dict[int, str]()
@@ -181,7 +181,7 @@ class PerDemand:
         return listed, refused
 
     async def _ask_for_list(self, inputs: JudgeInput, index: int, ask: Ask) -> Answered:
-        """The list of a criterion's demands; it is requested once more if it does not match the criterion."""
+        """Request the list of a criterion's demands, once more if it does not match the criterion."""
         request = replace(build_demands_request(inputs.criteria[index]), item=inputs.item)
         read = partial(read_demands, inputs.criteria[index].requirement)
         answer = await ask(self.model, request, read, request_again)
@@ -199,9 +199,9 @@ def _mark_judged_whole(judgment: Judgment, fault: str) -> Judgment:
 def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgment]) -> Judgment:
     """Combine the judgments on all demands of a criterion into one. Pure.
 
-    A criterion of positive weight is MET only if every demand is MET; one UNMET demand decides it, whatever the
-    others are. Without one, a failed judgment makes the criterion fail, or else an abstention makes it CANNOT_ASSESS.
-    A pitfall is the mirror image: one fault that is present decides it.
+    A criterion of positive weight is MET only if every demand is MET, and UNMET if any demand is. Otherwise, a failed
+    judgment makes the criterion fail, or else an abstention makes it CANNOT_ASSESS. For a pitfall, one fault that is
+    present decides it.
 
     Example:
         >>> demands = ["States the dose.", "Warns about liver damage."]
@@ -248,7 +248,7 @@ def _combine_inside(
     found: Sequence[Judgment],
     inside: Callable[[Judgment], Sequence[Judgment]],
 ) -> tuple[Judgment, ...]:
-    """The judgments inside, combined judge by judge; none if not all demands were judged by the same judges."""
+    """Combine the inner judgments judge by judge; empty if the demands were not all judged by the same judges."""
     rows = [tuple(inside(judgment)) for judgment in found]
     seats = [tuple(judgment.judge_id for judgment in row) for row in rows]
     if len(set(seats)) > 1:
@@ -276,7 +276,7 @@ def _find_least_confidence(found: Sequence[Judgment]) -> float | None:
 
 
 class DemandsOnce:
-    """An `Ask` that keeps lists of demands in `kept`, so that graders without records request each list once."""
+    """An `Ask` that caches lists of demands in `kept`, so that graders without records request each list once."""
 
     __slots__ = ("_ask", "_kept")
 
@@ -284,7 +284,7 @@ class DemandsOnce:
         self._ask, self._kept = ask, kept
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`; an equal request for demands gets the earlier answer."""
+        """Send `request`; an equal request for demands gets the earlier answer."""
         if request.role != ROLE:
             return await self._ask(model, request, read, follow_up)
         key = (model.name, request.messages)
@@ -312,13 +312,13 @@ _JOINERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _SHORT = 4
-"""Minimum letters for a word to count, and for two words with the same prefix to be forms of one."""
+"""Minimum letters of a word that counts, and of a common prefix that makes two words forms of one."""
 
 _OWN = 2 / 3
 
 
 def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
-    """Why a list of demands does not match its criterion; empty if it does.
+    """Return why a list of demands does not match its criterion; empty if it does.
 
     The words of the criterion must occur in the demands, in any form, and most words of each demand in the criterion.
     Numbers and negations must be the same. Short words, conjunctions and words for the submission do not count.
@@ -355,7 +355,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _is_fixed(word: str) -> bool:
-    """Whether a word may be neither added nor left out."""
+    """Return whether a word must occur in both the criterion and its demands."""
     return word in _NEGATIONS or any(letter.isdigit() for letter in word)
 
 

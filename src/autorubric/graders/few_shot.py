@@ -1,4 +1,4 @@
-"""Few-shot examples from labelled data, shown to a judge before the criterion that they were labelled for."""
+"""Few-shot examples from labelled data, shown to a judge before the criterion for which they were labelled."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class FewShotConfig:
 
     Attributes:
         n_examples: the number of examples.
-        balance_verdicts: spread them evenly over the verdicts (or options) that occur.
+        balance_verdicts: distribute them evenly over the verdicts (or options) that occur.
         include_reason: show the annotator's reason if there is one.
-        seed: another seed gives other examples; None is the seed of the grader.
+        seed: another seed gives other examples; None uses the grader's seed.
 
     Raises:
         ValueError: `n_examples` is not a whole number from 0.
@@ -50,7 +50,7 @@ class FewShotExample:
         submission: the text.
         verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
         reason: the annotator's reason.
-        query: what the submission answers; None if the graded one answers the same.
+        query: the query of the submission; None if it is that of the graded submission.
 
     Example:
         >>> FewShotExample("Because of the moon.", "MET", reason="It names the moon.").verdict
@@ -63,7 +63,7 @@ class FewShotExample:
     query: str | None = None
 
     def values(self) -> dict[str, Any]:
-        """The example as values for a prompt; the order of the keys is part of request keys."""
+        """Return the example as values for a prompt; the order of the keys affects request keys."""
         return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 
@@ -77,7 +77,7 @@ class _LabelledExample:
     flat: str
 
 
-# Includes the options: a label has a meaning only among its own options.
+# Includes the options, because a label has a meaning only among its own options.
 _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 
 
@@ -85,8 +85,8 @@ _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 class FewShot:
     """Labelled data to draw examples from.
 
-    An example is shown for a criterion only if it was labelled for the same one (name, requirement and options), at
-    any position in its rubric. The graded submission is never its own example.
+    An example is shown for a criterion only if it was labelled for the same criterion (name, requirement and
+    options), at any position in its rubric. The graded submission is never its own example.
 
     Attributes:
         data: a dataset with ground truth.
@@ -138,12 +138,12 @@ class FewShot:
             raise InputError("the data for few-shot examples has no ground truth")
 
     def find_missing(self, criteria: Iterable[Criterion]) -> list[str]:
-        """The names of the criteria that a model judges and no example was labelled for."""
+        """Return the names of the criteria that a model judges and for which no example was labelled."""
         missing = (each for each in criteria if each.check is None and _find_kind(each) not in self._pools)
         return [repr(criterion.name or clip(criterion.requirement, 60)) for criterion in missing]
 
     def choose_examples(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
-        """The examples for one criterion, the same each time."""
+        """Return the examples for one criterion, the same each time."""
         config = self.config
         own = _flatten(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
@@ -161,10 +161,10 @@ class FewShot:
     def choose_whole_examples(
         self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
     ) -> list[FewShotExample]:
-        """The examples for several criteria at once, the same each time.
+        """Return the examples for several criteria at once, the same each time.
 
-        With balanced verdicts, each example adds the most verdicts that earlier ones lack. An example has only the
-        criteria for which it was labelled. `shown` renders the label of a criterion.
+        With balanced verdicts, each example is chosen to add the most verdicts that earlier ones lack. An example
+        shows only the criteria for which it was labelled. `shown` renders the label of a criterion.
 
         Example:
             >>> from autorubric.core.rubric import Rubric
@@ -208,7 +208,7 @@ class FewShot:
 
 
 def _balance(pool: list[_LabelledExample]) -> list[_LabelledExample]:
-    """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
+    """Return the pool with its labels taken in turn, so that any prefix is as balanced as possible."""
     classes: dict[str, list[_LabelledExample]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
         classes.setdefault(labelled.label, []).append(labelled)
@@ -234,7 +234,7 @@ def _collect_verdicts(row: dict[int, _LabelledExample]) -> set[tuple[int, str]]:
 
 
 def _is_same(labelled: _LabelledExample, inputs: JudgeInput, own: str) -> bool:
-    """Whether an example is the graded submission itself."""
+    """Return whether an example is the graded submission itself."""
     return labelled.flat == own or bool(inputs.item and labelled.item == inputs.item)
 
 

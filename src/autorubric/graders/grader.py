@@ -50,14 +50,14 @@ class Grader(ABC, Generic[ReportT]):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The results of the judges, in a type of the grader's choice.
+        """Return the results of the judges, in a type of the grader's choice.
 
         A grader that uses the rubric's guidelines takes a keyword `guidelines` as well.
         """
 
     @abstractmethod
     async def aggregate(self, judge_results: Any, *, normalize: bool = True) -> ReportT:
-        """The report of what `judge` returned."""
+        """Build the report from the result of `judge`."""
 
     async def grade(
         self,
@@ -68,12 +68,12 @@ class Grader(ABC, Generic[ReportT]):
         *,
         guidelines: str | None = None,
     ) -> ReportT:
-        """The report on one submission.
+        """Grade one submission, and return the report.
 
         Args:
             to_grade: the submission, or a mapping with its `thinking` and `output`.
             rubric: the criteria.
-            query: what the submission answers.
+            query: the query that the submission answers.
             reference_submission: an exemplary submission.
             guidelines: advice that applies to every criterion.
         """
@@ -94,19 +94,19 @@ class Grader(ABC, Generic[ReportT]):
         *,
         guidelines: str | None = None,
     ) -> ReportT:
-        """The synchronous version of `grade`; also works inside a running event loop (a notebook)."""
+        """Return the synchronous version of `grade`; also works inside a running event loop (a notebook)."""
         return wait_for(self.grade(to_grade, rubric, query, reference_submission, guidelines=guidelines))
 
     def fingerprint(self) -> str | None:
-        """What distinguishes this grader's reports from another's; None if unknown.
+        """Return a string that differs for graders whose reports may differ; None if unknown.
 
         An evaluation keeps a finished item of an earlier run if item and fingerprint are the same. With None, every
-        item is graded again, so that no report of another grader is used.
+        item is graded again, so that no other grader's report is used.
         """
         return None
 
     def _pass_guidelines(self, guidelines: str | None) -> dict[str, str]:
-        """The guidelines as a keyword argument of `judge`, if there are any and it takes them."""
+        """Return the guidelines as a keyword argument for `judge`, if there are any and it accepts them."""
         if guidelines is not None and not isinstance(guidelines, str):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")
         if guidelines is None or not guidelines.strip():

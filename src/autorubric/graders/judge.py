@@ -40,13 +40,13 @@ _MOST_LISTED = 21
 
 
 def order_options(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
-    """The original index of the option at each position shown.
+    """Return the original index of the option at each displayed position.
 
-    The same arguments always give the same order, so that a prompt sent before is found in the ledger. Options whose
+    The same arguments always give the same order, so that a prompt sent earlier is found in the ledger. Options whose
     labels begin with a number keep their order.
 
     Args:
-        criterion: a multi-choice criterion, as it is judged.
+        criterion: the multi-choice criterion, as it is judged.
         seed: another seed gives other orders.
         text: the submission.
         index: the index of the criterion in its rubric.
@@ -74,13 +74,13 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def as_judged(criterion: Criterion) -> Criterion:
-    """The criterion with an option for "not applicable", the same object each time."""
+    """Return the criterion with an option for "not applicable", the same object each time."""
     return criterion.with_guaranteed_na_option()
 
 
 @lru_cache(maxsize=4096)
 def find_scale(criterion: Criterion) -> tuple[float | None, ...]:
-    """The numbers with which the labels of a scale begin; empty if they are not distinct, or begin with a range.
+    """Return the numbers with which labels begin; empty if they are not distinct, or some begin with a range.
 
     One option, and options for "not applicable", may be without (None).
 
@@ -160,11 +160,11 @@ class ShownOptions:
 
     @cached_property
     def are_distinct(self) -> bool:
-        """Whether labels differ in more than case and marks, which prose adds to them (`A` and `A*` do not)."""
+        """Whether labels differ in more than case and marks, which prose may add (`A` and `A*` do not)."""
         return len(set(map(_fold, self.labels))) == len(self.labels)
 
     def find_number(self, label: str) -> float | None:
-        """The number of the option with this label or, if that is certain, with other case and marks; else None."""
+        """Return the number of the option with this label, ignoring case and marks if unambiguous; else None."""
         wanted = " ".join(label.split())
         if wanted in self.labels:
             return self.numbers[self.labels.index(wanted)]
@@ -173,7 +173,7 @@ class ShownOptions:
         return numbers[0] if len(numbers) == 1 else None
 
     def find_index(self, choice: object) -> int | None:
-        """The original index of the option that a judge means, or None if that is not certain."""
+        """Return the original index of the option that a judge means; None if that is ambiguous."""
         if isinstance(choice, bool):
             return None
         if isinstance(choice, int | float):
@@ -189,7 +189,7 @@ class ShownOptions:
         return self.find_index(meant.pop()) if len(meant) == 1 else None
 
     def _find_own_number(self, choice: str) -> float | None:
-        """The number of the scale in "3", "Option 3", "3 (fair)" or "3/5", or of the label "fair" of "3 - fair"."""
+        """Return the number in "3", "Option 3", "3 (fair)" or "3/5", or that of the label "3 - fair" in "fair"."""
         labelled = self.find_number(choice)
         if labelled is not None:
             return labelled
@@ -207,7 +207,7 @@ class ShownOptions:
         return number if is_alone or (word and _fold(word) == words[self.numbers.index(number)]) else None
 
     def _find_number_before_label(self, choice: str) -> int | None:
-        """The number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
+        """Return the number in "2. Partly" or "Option 2: Partly" if it is the number of that label."""
         number = _NUMBER.match(choice)
         if number is None:
             return None
@@ -220,7 +220,7 @@ def _fold(label: str) -> str:
 
 
 Query: TypeAlias = str | Sequence[Mapping[str, str]]
-"""What a submission answers: a text, or the turns of a conversation as `{role, content}`."""
+"""The query of a submission: a text, or the turns of a conversation as `{role, content}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +230,11 @@ class JudgeInput:
     Attributes:
         submission: the text that is graded.
         criteria: the rubric's criteria, in order.
-        query: what the submission answers: a text, or a conversation whose next turn it is.
+        query: the query that the submission answers: a text, or a conversation whose next turn it is.
         reference: an exemplary submission.
         guidelines: advice that applies to every criterion.
         thinking: the submission's own thinking section, if it has one.
-        dropped: the reasoning before the submission, which is not graded.
+        dropped: the reasoning before the submission, which was removed and is not graded.
         item: the id of the dataset row, for the ledger.
         copies: for each criterion, the number of earlier inputs with the same question about the same submission;
             empty if there are none, or if equal inputs share their replies.
@@ -251,9 +251,9 @@ class JudgeInput:
     dropped: str = ""
 
     def find_copy(self, wanted: Sequence[int]) -> int:
-        """The copy number of a request about the wanted criteria, from 0.
+        """Return the copy number of a request about the wanted criteria, from 0.
 
-        It is the minimum over the criteria: each later submission with all of these questions has a greater one.
+        It is the minimum over the criteria, so a later submission with all of these questions has a greater number.
 
         Example:
             >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).find_copy([0, 1]), JudgeInput("Yes.", ()).find_copy([0])
@@ -280,20 +280,20 @@ class Judge(Protocol):
         ...
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
+        """Return the judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
 
-        A failed call or unusable reply gives a judgment with a failure, and raises nothing.
+        A failed call or unusable reply gives a judgment with a failure; no exception is raised.
         """
         ...
 
 
 class Seats:
-    """An `Ask` for each judge of a panel or cascade: judges that ask the same question get separate replies.
+    """Provides an `Ask` for each judge of a panel or cascade, so that equal questions get separate replies.
 
-    The first judge with a question has seat 0, and so the request key of a single judge; each further judge with the
-    same question to the same model has the next seat. Judges whose prompts differ (other examples, options in another
-    order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives the same
-    seats. A judge that repeats a question within a submission keeps its seat.
+    The first judge with a question has seat 0, and so the same request key as a single judge; each further judge with
+    the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
+    another order) do not share a question, so all have seat 0. Judges ask in a fixed order, so a later run assigns
+    the same seats. A judge that repeats a question within a submission keeps its seat.
     """
 
     __slots__ = ("_ask", "_taken")
@@ -303,7 +303,7 @@ class Seats:
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
     def ask_from(self, place: int) -> Ask:
-        """The `Ask` of the judge at `place`; each seat of a panel inside counts as a judge."""
+        """Return the `Ask` of the judge at `place`; each judge of an inner panel counts."""
 
         async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
             schema = b"" if request.schema is None else request.schema.encoded
@@ -319,10 +319,10 @@ class Seats:
 
 @dataclass(frozen=True, slots=True)
 class CopiesApart:
-    """Gives identical items separate replies if the inner judge does not.
+    """Gives identical items separate replies if the inner judge does not do so.
 
-    A request of the role `judge` without a copy number gets the minimum of the input's copy numbers. Items with equal
-    requests of other roles share the replies.
+    A request with the role `judge` and no copy number gets the minimum of the input's copy numbers. Items with equal
+    requests for other roles share the replies.
     """
 
     inside: Judge
@@ -333,8 +333,9 @@ class CopiesApart:
         return self.inside.judge_ids
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of the judge inside."""
-        # Over all criteria, not the wanted ones: a resumed run wants fewer, and its requests must be the same.
+        """Return the judgments of the judge inside."""
+        # The minimum over all criteria, not the wanted ones: a resumed run wants fewer, and its requests must not
+        # change.
         copy = min(inputs.copies, default=0)
 
         async def ask_for_copy(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
@@ -346,7 +347,7 @@ class CopiesApart:
 
 
 class QuestionCounter:
-    """Numbers equal questions in the order in which submissions are given.
+    """Numbers equal questions in the order of the submissions.
 
     A question is a criterion as judges see it, with everything else in its prompt: submission, thinking, query,
     reference and guidelines. Its first occurrence has number 0. At most `most` questions are remembered.
@@ -357,7 +358,7 @@ class QuestionCounter:
         self._met: OrderedDict[Hashable, int] = OrderedDict()
 
     def number_questions(self, inputs: JudgeInput) -> JudgeInput:
-        """The inputs with the number of each question; a criterion that occurs twice is one question."""
+        """Return the inputs with the number of each question; a criterion that occurs twice is one question."""
         content = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
         digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         questions = [(digest, _as_shown(criterion)) for criterion in inputs.criteria]
@@ -371,12 +372,12 @@ class QuestionCounter:
 
 
 def _as_shown(criterion: Criterion) -> Hashable:
-    """The parts of a criterion that judges see."""
+    """Return the parts of a criterion that judges see."""
     labels = tuple(option.label for option in criterion.options or ())
     return criterion.requirement, criterion.weight < 0, labels
 
 
 def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
-    """The request after an unusable reply, in the package's words."""
+    """Build the request that follows an unusable reply, with the package's own prompt."""
     turns = package_prompts().reask.render(problem=problem.message)
     return build_reask(request, reply, problem, tuple(starmap(Message, turns)))

@@ -23,15 +23,8 @@ _EXPLANATIONS = (
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _OTHER_KEYS = (
-    "verdict",
-    "final_verdict",
-    "judgment",
-    "judgement",
-    "status",
-    "decision",
-    "criterion_met",
-    "is_met",
-    "met",
+    *("verdict", "final_verdict", "judgment", "judgement", "status", "decision"),
+    *("criterion_met", "is_met", "met"),
 )
 _OF_TRUTH = re.compile(
     r"(?:(?:is|criteri(?:on|a)|requirements?)[ _])*(?:met|satisfied|fulfilled)|"
@@ -40,7 +33,18 @@ _OF_TRUTH = re.compile(
 )
 """Labels of answers, such as "yes", to whether a criterion is met."""
 _OPTION_KEYS = (
-    *("selected_option", "option", "choice", "selection", "answer", "result", "grade", "label"),
+    *(
+        "selected_option",
+        "option",
+        "option_number",
+        "choice",
+        "selected",
+        "selection",
+        "answer",
+        "result",
+        "grade",
+        "label",
+    ),
     *("选项", "选择"),
 )
 _ID = re.compile(r"c\d+|criterion[ _]\d+", re.IGNORECASE)
@@ -124,15 +128,12 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if shown is None:
         fields = [field for field in fields if not verdict_words.is_remark(field)]
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"] or "")}
-    if len(ids) > 1 or (fields and verdict_words.is_limited(fields[-1])):
+    if len(ids) > 1 or (fields and (verdict_words.is_limited(fields[-1]) or all(map(_is_quoted, fields)))):
         return None
-    if fields and all(map(_is_quoted, fields)):
-        return None
-    alone = _ALONE.fullmatch(strip_fence(text))
-    stating = fields or [field for field in [alone] if field]
+    stating = fields or [*filter(None, [_ALONE.fullmatch(strip_fence(text))])]
     values = [(field["value"], field["label"] or "") for field in stating] or [(strip_fence(text), "")]
     explanation = extract_explanation(text, fields)
-    stated = {_read_stated(value, shown, of_truth=bool(_OF_TRUTH.fullmatch(label))) for value, label in values}
+    stated = _read_fields(values, shown)
     # Within a line, `[[MET]]` may be no field, but contradicts one.
     stated |= {_read_stated(word, shown) for word in verdict_words.IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
@@ -140,8 +141,8 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     (one,) = stated
     flags = ("repaired",) if explanation else ("repaired", "unexplained")
     verdict, option = (one, None) if isinstance(one, CriterionVerdict) else (None, one)
-    entry = Said(verdict, option, explanation, flags=flags)
-    return Answer(entry, reply, ("the reply is a field or a word without JSON",))
+    note = "the reply is a field or a word without JSON"
+    return Answer(Said(verdict, option, explanation, flags=flags), reply, (note,))
 
 
 def _is_quoted(field: re.Match[str]) -> bool:
@@ -172,7 +173,10 @@ def read_entry(
     record = fold_keys(record)
     if shown is None:
         verdict = read_verdict(record)
-        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_explain(record, notes, verdict))
+        if not isinstance(verdict, Unreadable):
+            return Said(verdict, None, *_explain(record, notes, verdict))
+        opened = _open_verdict(record)
+        return read_entry(opened, None, notes) if opened else verdict
     chosen = [
         record[key] for key in record if (key in _OPTION_KEYS or _ID.fullmatch(key)) and record[key] is not None
     ]
@@ -186,6 +190,17 @@ def read_entry(
     return Said(None, option, *_explain(record, notes))
 
 
+def _open_verdict(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A record with the fields of its only object, if that states its verdict: `{"verdict": {"status": "MET"}}`."""
+    key, *more = [key for key, value in record.items() if isinstance(value, Mapping)] or [""]
+    if more or not verdict_words.KEY.fullmatch(key):
+        return None
+    inner = {key if name == "value" else name: field for name, field in fold_keys(record[key]).items()}
+    opened = {**record, key: None, **inner}
+    are_apart = inner.keys().isdisjoint(record.keys() - {key})
+    return opened if are_apart and not isinstance(read_verdict(opened), Unreadable) else None
+
+
 def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     """The verdict of a record with lower-case keys, or why there is none.
 
@@ -196,22 +211,13 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated: set[CriterionVerdict | None] = set()
     for key, value in record.items():
         of_truth = _OF_TRUTH.fullmatch(key) is not None
-        if key in _EXPECTED:
-            verdict = (
-                CriterionVerdict(value)
-                if value in _VERDICTS
-                else verdict_words.find_verdict(value, of_truth=of_truth)
-            )
+        is_known = of_truth or key in _EXPECTED or key in _OTHER_KEYS
+        if is_known or (verdict_words.KEY.fullmatch(key) and value not in verdict_words.OF_ANYTHING):
+            verdict = CriterionVerdict(value) if value in _VERDICTS else None
+            verdict = verdict or verdict_words.find_verdict(value, of_truth=of_truth)
             verdict = verdict or verdict_words.find_reasoned_verdict(value)
-            if verdict is None and value is not None:
+            if verdict is None and value is not None and key in _EXPECTED:
                 return _reject(f"{key} is {value!r:.80}; expected {_EXPECTED[key]}")
-        elif (
-            of_truth
-            or key in _OTHER_KEYS
-            or (verdict_words.KEY.fullmatch(key) and value not in verdict_words.OF_ANYTHING)
-        ):
-            verdict = verdict_words.find_verdict(value, of_truth=of_truth)
-            verdict = verdict or verdict_words.find_reasoned_verdict(value)
         else:
             verdict = verdict_words.find_verdict(key) if value is True else None
         stated.add(verdict)
@@ -285,7 +291,11 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
     before, inside, after = split_reply(text)
     keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
     values = _find_values(inside, keys) if sum(map(inside.count, keys)) > 1 else []
-    read = [(_read_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]
+    read = [
+        (_read_stated(value, shown), value)
+        for value in values
+        if value not in ("", "...", "…", None) and not isinstance(value, dict)
+    ]
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
         return _reject(f"the reply states {len(differing)} different values of {keys[-1]}")
@@ -303,6 +313,14 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
         return _reject("the text after the JSON takes it back")
     is_disputed = around - {None, own} or own in verdict_words.find_quoted_fields(text, submission, shown)
     return _reject("the text around the JSON states something else than the JSON") if is_disputed else None
+
+
+def _read_fields(fields: list[tuple[str, str]], shown: ShownOptions | None) -> set[verdict_words.Stated | None]:
+    """What fields state; "Score: 1" states something only next to "Verdict: MET"."""
+    stated = {_read_stated(value, shown, of_truth=bool(_OF_TRUTH.fullmatch(label))) for value, label in fields}
+    if None in stated and len(stated) > 1:
+        stated = {_read_stated(value, shown, of_truth=True) for value, _ in fields}
+    return stated
 
 
 def _read_stated(value: Any, shown: ShownOptions | None, *, of_truth: bool = False) -> verdict_words.Stated | None:

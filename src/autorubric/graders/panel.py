@@ -19,19 +19,19 @@ ALL_ABSTAINED = "All judges could not assess"
 
 @dataclass(frozen=True)
 class Panel:
-    """Judges whose votes on a criterion are combined into one judgment. A panel is a judge, so panels can be nested.
+    """Several judges whose votes on a criterion are combined into one judgment. Panels are judges and can be nested.
 
-    A judge that failed does not vote, and nothing replaces its vote. If fewer than `quorum` judges did not fail (an
-    abstention is not a failure), the panel has failed as well.
+    A judge that failed does not vote, and its vote is not replaced. If fewer than `quorum` judges succeed (an
+    abstention is a success), the panel fails as well.
 
     Attributes:
-        judges: at least one; their ids are distinct.
+        judges: at least one judge; ids must be distinct.
         binary: the rule for binary criteria.
         ordinal: the rule for options with an order.
         nominal: the rule for options without one.
         quorum: the minimum number of judges that must not fail; all by default.
-        weight: the weight of this panel's vote in a panel around it.
-        voters: what messages call its judges.
+        weight: the weight of this panel's vote in an outer panel.
+        voters: the word for its judges in messages.
 
     Raises:
         ConfigError: there are no judges, a judge id is not unique, a rule is unknown, or the quorum is out of range.
@@ -60,7 +60,7 @@ class Panel:
         count, quorum = len(self.judges), self.quorum
         if quorum is not None and (isinstance(quorum, bool) or quorum not in range(1, count + 1)):
             raise ConfigError(f"quorum={quorum!r}; expected a whole number from 1 to the {count} judges")
-        # Computed here, so that their errors are raised before anything is paid.
+        # Computed here, so that errors are raised before anything is paid for.
         _ = self.judge_ids, self.rules
 
     @cached_property
@@ -79,7 +79,7 @@ class Panel:
         return "+".join(self.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
+        """Return the panel's judgment on each wanted criterion, with every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
         heard = await asyncio.gather(
             *(judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges))
@@ -90,9 +90,9 @@ class Panel:
         ]
 
     def combine(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
-        """The judgment that results from the judges' votes on one criterion. Pure.
+        """Combine the judges' votes on one criterion into a judgment. Pure.
 
-        Its confidence is the share of all judges whose vote agrees with it, so abstentions and failures lower it.
+        The confidence is the share of all judges whose vote agrees with it, so abstentions and failures lower it.
 
         Example:
             >>> from autorubric.graders.without_model import ScriptedJudge
@@ -142,12 +142,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class VoteDraw:
-    """An independent sample of a judge: the same questions, asked under another draw number.
+    """An independent sample of a judge: the same questions under another draw number.
 
     Attributes:
         inner: the judge that is sampled.
         number: the number of the sample, from 0.
-        of: the number of samples, which keeps draws of draws distinct.
+        of: the number of samples, which keeps nested draws distinct.
     """
 
     inner: Judge
@@ -160,7 +160,7 @@ class VoteDraw:
         return tuple(f"{name}#{self.number + 1}" for name in self.inner.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of this draw; see `Judge`."""
+        """Return the judgments of this draw; see `Judge`."""
 
         async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
             return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
@@ -175,7 +175,7 @@ class VoteDraw:
 def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
-    The first is the judge itself, so its earlier answers are found in the ledger.
+    The first is the judge itself, so that its earlier answers are found in the ledger.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"{count!r} draws of a judge; expected a whole number, 1 or more")
@@ -183,7 +183,7 @@ def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
 
 
 def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
-    """The ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
+    """Return the ids of all simple judges inside, in order; raise a `ConfigError` if an id is not unique."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
@@ -192,7 +192,7 @@ def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
 
 
 def is_abstention(criterion: Criterion, vote: Judgment) -> bool:
-    """Whether a vote says that the criterion cannot be assessed or does not apply.
+    """Return whether a vote says that the criterion cannot be assessed or does not apply.
 
     Example:
         >>> is_abstention(Criterion(requirement="Is brief"), Judgment("a", verdict=CriterionVerdict.CANNOT_ASSESS))
@@ -228,9 +228,9 @@ class Repeated:
     """A judge that is asked each question `count` times, in separate requests.
 
     The repeats become one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
-    frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
-    judges and does not apply here. The vote's confidence is the share of all repeats that agree with it.
-    A failed repeat fails the vote, and a later run asks only that repeat again.
+    frequent of other options; ties go to the lower score. A criterion's own `aggregation` is a rule for several
+    judges and does not apply here. The vote's confidence is the share of all repeats that agree with it. A failed
+    repeat fails the vote, and a later run sends only that repeat again.
 
     Attributes:
         inner: a simple judge.
@@ -270,7 +270,7 @@ class Repeated:
         return Panel(make_draws(self.inner, self.count), voters="repeats")
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
+        """Return the judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
         heard = await asyncio.gather(*(draw.judge(inputs, wanted, ask) for draw in self._panel.judges))
         return [
             self._vote(inputs.criteria[index], repeats)
@@ -278,7 +278,7 @@ class Repeated:
         ]
 
     def _vote(self, criterion: Criterion, repeats: tuple[Judgment, ...]) -> Judgment:
-        """The repeats as one vote, with the quotes of the repeats that agree with it."""
+        """Combine the repeats into one vote, with the quotes of the repeats that agree with it."""
         if criterion.aggregation is not None:
             criterion = criterion.model_copy(update={"aggregation": None})
         word = self._panel.combine(criterion, repeats)

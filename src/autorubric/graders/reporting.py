@@ -1,4 +1,4 @@
-"""From the judgments on a submission to its report. Pure."""
+"""Reports built from the judgments on a submission. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -66,15 +66,15 @@ DEFAULT = Scoring()
 def report_on(
     inputs: JudgeInput, judgments: Sequence[Judgment], scoring: Scoring = DEFAULT, flags: Iterable[str] = ()
 ) -> EnsembleEvaluationReport:
-    """The report on a submission.
+    """Build the report on a submission.
 
     Tokens and cost are those of all replies behind the judgments, superseded ones included, each counted once.
     Replies found in the ledger count too, so that a resumed run reports the same as an uninterrupted one.
 
     Args:
-        inputs: what was graded.
+        inputs: the graded submission.
         judgments: one for each of its criteria, in order.
-        scoring: how they become a score.
+        scoring: how judgments become a score.
         flags: signs that the submission is suspicious.
 
     Example:
@@ -117,7 +117,7 @@ def report_on(
 def with_length_penalty(
     report: ReportT, to_grade: ToGradeInput, penalty: LengthPenalty | None, *, normalize: bool = True
 ) -> ReportT:
-    """The report with the length penalty subtracted from its score; at least 0 if scores are normalized.
+    """Return the report with the length penalty subtracted from the score; at least 0 if scores are normalized.
 
     `raw_score` stays as it is, and a score that is None stays None.
 
@@ -135,7 +135,7 @@ def with_length_penalty(
 
 
 def _build_model(kind: type[ModelT], /, **values: Any) -> ModelT:
-    """A pydantic model from a valid value for each field, three times as fast as `model_construct`."""
+    """Build a pydantic model from valid values for all fields, three times as fast as `model_construct`."""
     made = kind.__new__(kind)
     keep = object.__setattr__  # the models are frozen
     keep(made, "__dict__", values)
@@ -146,7 +146,7 @@ def _build_model(kind: type[ModelT], /, **values: Any) -> ModelT:
 
 
 def _compute_score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
-    """The score of the cells, where None is a failed one; None if one failed and failures are not skipped."""
+    """Compute the score of the cells, where None marks a failure; None if one failed and failures are not skipped."""
     judged = [cell for cell in cells if cell is not None]
     if len(judged) < len(cells) and scoring.on_failure == "none":
         return None
@@ -175,7 +175,7 @@ def _describe_error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring)
 
 
 def build_entry(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport:
-    """The report's entry for one criterion, with the added "not applicable" option if a judge chose it."""
+    """Build the report's entry for one criterion, with the added "not applicable" option if a judge chose it."""
     leaves = word.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
@@ -201,7 +201,7 @@ def build_entry(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport
 
 
 def find_value(criterion: Criterion, vote: Judgment) -> float | None:
-    """The value of a judgment in [0, 1]; None for an abstention or a failure."""
+    """Return the value of a judgment in [0, 1]; None for an abstention or a failure."""
     if vote.option is None:
         if criterion.options is not None:
             return None

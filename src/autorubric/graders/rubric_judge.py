@@ -52,8 +52,9 @@ Entries: TypeAlias = dict[int, Judgment]
 class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
-    Cheaper than a call per criterion, and less exact: judges lose track of long rubrics. The model is asked once more
-    about criteria whose entry is missing, duplicate or unusable; if it still is, only those criteria fail.
+    Cheaper than a call per criterion, and less accurate, because judges lose track of long rubrics. The model is
+    asked once more about criteria whose entry is missing, duplicate or unusable; if that fails, only those criteria
+    fail.
 
     Raises:
         ConfigError: the options require evidence.
@@ -77,7 +78,7 @@ class RubricJudge(ModelJudge):
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
-        """The request for all wanted criteria."""
+        """Build the request for all wanted criteria."""
         shown = [self._find_options(inputs, index) for index in wanted]
         criteria = [_describe_criterion(inputs, index, options) for index, options in zip(wanted, shown, strict=True)]
         examples = self._build_examples(inputs, wanted)
@@ -97,7 +98,7 @@ class RubricJudge(ModelJudge):
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
-        """A judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
+        """Read a judgment for each wanted criterion; the reply is unreadable only if it has no usable entry."""
         found = find_quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
@@ -129,7 +130,7 @@ class RubricJudge(ModelJudge):
         return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion; those that the first reply leaves open are asked about once more."""
+        """Return the judgment on each wanted criterion; criteria without a usable entry are requested once more."""
         settled: Entries = {}
         open_: tuple[int, ...] = tuple(wanted)
         paid = 0
@@ -151,7 +152,7 @@ class RubricJudge(ModelJudge):
                 both = {index: lost if index == asked[0] else unpaid for index in asked}
                 settled |= _with_earlier_usage(settled, both)
                 break
-            # Replies of an earlier session are not counted, so that a resumed run asks about the rest again.
+            # Replies of an earlier session are not counted, so that a resumed run requests the rest again.
             paid += answer.reply.fresh
             settled |= _with_earlier_usage(settled, answer.value)
             open_ = tuple(index for index in asked if settled[index].failure is not None)
@@ -167,7 +168,7 @@ class RubricJudge(ModelJudge):
             return []
 
         def render_verdict(index: int, verdict: str) -> str:
-            """The number of an option; its label is untrusted text, which must stay in its section."""
+            """Return the number of an option, because its label is untrusted text, which must stay in its section."""
             shown = self._find_options(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
@@ -192,7 +193,7 @@ class RubricJudge(ModelJudge):
 
 
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
-    """The later entries, with the usage and cost of the earlier ones added."""
+    """Return the later entries, with the usage and cost of the earlier ones added."""
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
@@ -214,7 +215,7 @@ def _describe_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | No
 
 
 def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
-    """The entries of a reply: a list, an object with a verdict per id, or the sections of a text without JSON."""
+    """Read the entries of a reply: a list, an object with a verdict per id, or sections of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     entries: list[dict[str, Any]] = []
     if isinstance(found, Unreadable):
@@ -225,20 +226,26 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
         inner = (value for entry in objects for value in (entry, *entry.values()) if isinstance(value, Mapping))
         fields = (field for entry in inner for field in entry.items())
         entries = [_build_entry(*field) for field in fields if _ID.fullmatch(field[0]) or _NUMBER.fullmatch(field[0])]
+        if not (entries or any(map(_find_id, objects))):
+            named = _NAMED.findall(remove_thinking(reply.text))
+            entries = [*map(_build_entry, named, objects)] if len(named) == len(objects) else []
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
 def _build_entry(name: str, value: Any) -> dict[str, Any]:
-    return {"criterion_id": name, "criterion_status": value, "selected_option": value}
+    fields = value if isinstance(value, Mapping) else {"criterion_status": value, "selected_option": value}
+    return {**fields, "criterion_id": name}
 
 
 def _read_sections(text: str) -> list[dict[str, Any]]:
-    """The entries of a text with a line, section or row for each criterion, which begins with its id or number.
+    """Read the entries of a text with a line, section or row for each criterion, beginning with its id or number.
 
-    Numbers count only if they run on from 0 or 1 and each section has a verdict: a text may number other things.
+    Numbers count only if they are consecutive from 0 or 1 and each section has a verdict; texts may number other
+    things.
     """
     if scan_json(text).broken is not None:
         return []
+    text = _NEXT_ID.sub("\n", text)
     kinds: dict[str, list[re.Match[str]]] = {}
     for line in _NUMBERED.finditer(text):
         kind = "c" if line["number"][0] in "cC" else _NOT_WORDS.sub("", line["kind"]).lower()
@@ -249,7 +256,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
         ends = [*(line.start() for line in starts[1:]), len(text)]
         parts = [text[line.end() : end] for line, end in zip(starts, ends, strict=True)]
         halves = [_SUMMARY.split(part, maxsplit=1) for part in parts]
-        # After any section but the last, a summary with a verdict may be of this criterion.
+        # After any section but the last, a summary with a verdict may belong to this criterion.
         parts = ["" if len(half) > 1 and HINT.search(half[1]) else half[0] for half in halves[:-1]] + halves[-1][:1]
         entries = [_read_section(line["number"], part) for line, part in zip(starts, parts, strict=True)]
         first = 0 if starts[0]["number"] == "0" else 1
@@ -260,7 +267,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 
 
 def _read_section(name: str, text: str) -> dict[str, Any]:
-    """The entry of a section: its fields or, without any, the verdict in a cell that no cell next to it qualifies."""
+    """Read the entry of a section: its fields or, without any, the verdict in a cell that others do not qualify."""
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"] or "c0")]:
         return entry | _read_fields(text, fields)
@@ -282,14 +289,14 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
 
 
 def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
-    """Whether the cell after a verdict qualifies it, or a short one before it; reasons may have "but", "partly"."""
+    """Return whether the cell after a verdict qualifies it, or a short one before it; reasons may contain "but"."""
     after = [cell for verdict, cell in pairwise(cells) if verdict in verdicts]
     before = [cells[0], *(cell for cell, verdict in pairwise(cells) if verdict in verdicts)]
     return any(map(QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
 
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
-    """The fields of a section with the rest of its text; none if the rest contradicts them or takes them back."""
+    """Read the fields of a section and the rest of its text; empty if the rest contradicts or retracts them."""
     named = [(field["label"].lower(), field["value"]) for field in fields]
     pairs = {(label if KEY.fullmatch(label) else "answer", value) for label, value in named}
     entry = dict(pairs)
@@ -308,7 +315,7 @@ def _split_cells(text: str) -> list[str]:
 def _resolve_numbers(
     by_id: dict[str, list[Mapping[str, Any]]], wanted: Sequence[int]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """The entries by id, if they are numbered: by the numbers of the ids, or counted from 1 in the order asked."""
+    """Group numbered entries by id: numbers are those of the ids, or count from 1 in the requested order."""
     if len(wanted) == 1 and by_id.keys() == {""}:
         return {f"c{wanted[0]}": by_id[""]}
     found = [_NUMBER.fullmatch(name) for name in by_id]
@@ -322,7 +329,7 @@ def _resolve_numbers(
 
 
 def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> None:
-    """Make the entries unusable that the text around them contradicts or takes back."""
+    """Make entries unusable if the text around them contradicts or retracts them."""
     before, _, after = split_reply(text)
     statements = [
         (name, stated) for name, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated
@@ -348,23 +355,26 @@ _NUMBER = re.compile(r"(?:criteri[^\W\d_]+[\W_]*)?#?(\d{1,3})\W*")
 _GUESSED = {"criterion_id", "label", "explanation"}
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_WORDS = re.compile(r"[\W_]+")
+_NAMED = re.compile(r"^[^\w\n]*(?:criterion[ _])?(c\d+)[^\w{]{0,20}(?:json\s*)?\{", re.IGNORECASE | re.MULTILINE)
+"""The id before an object without one: `c0: {`."""
 _SUMMARY = re.compile(
     r"^(?:[^\w\n]|_)*+(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
 )
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
-_BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
+_BEFORE_ID = re.compile(r"(?:[,;]|\b(?:and|but|while|whereas))(?: not)?\s+(?=(?:criterion )?c\d+\b)")
+_NEXT_ID = re.compile(r"[,;]\s+(?=[*_`]*c\d+[*_` ]*[:=][*_` ]*(?:(?:un|not )?met|cannot[ _]assess)\b)", re.IGNORECASE)
 _ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")
-_ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
+_ID = re.compile(r"\W*(?:criterion[\s_-]*)?c[\s_-]?(\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
 """An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
+    """Return the id of an entry's criterion, such as `c0`; any other text is returned stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
     found = next(filter(None, map(_ID.fullmatch, stated)), None)
-    return found[1].lower() if found else next(iter(stated), "").strip().lower()
+    return f"c{found[1]}" if found else next(iter(stated), "").strip().lower()
 
 
 @cache

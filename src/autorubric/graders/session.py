@@ -1,6 +1,6 @@
-"""Open models, the judge made of them, and the executor: one session per event loop.
+"""Sessions: open models, the judge built from them, and the executor; one session per event loop.
 
-If `LLMClient` was replaced, it is called instead of an endpoint: programs of AutoRubric 1.6 patch it in their tests.
+If `LLMClient` was replaced, it is called instead of an endpoint, because programs for AutoRubric 1.6 patch it.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class SessionLimits:
         Budget(usd=self.usd, tokens=self.tokens)
 
     def make_budget(self, ledger: Ledger | None, spent: Spending | None = None) -> Budget | None:
-        """The budget of a new session, less what earlier sessions spent according to the ledger; None without limits.
+        """Return the budget of a new session, minus the spending recorded in the ledger; None without limits.
 
         `spent` replaces the ledger's sum, for a budget that covers only part of it.
         """
@@ -65,7 +65,7 @@ class SessionLimits:
         return Budget(usd=self.usd, tokens=self.tokens, spent=before)
 
     def check_bounds(self, models: Mapping[str, Model]) -> None:
-        """Refuse a budget for models whose replies have no maximum length.
+        """Raise an error if there is a budget and a model's replies have no maximum length.
 
         Raises:
             ConfigError: a model has no `max_tokens`.
@@ -79,7 +79,7 @@ class SessionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Models opened in one event loop, the judge made of them, and the executor.
+    """Models opened in one event loop, the judge built from them, and the executor.
 
     `opened` closes the models when the loop shuts down its asynchronous generators, as `asyncio.run` does.
     """
@@ -117,7 +117,7 @@ class Sessions:
         finalize(self, self._held.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has the same settings and directory; it opens its own connections and records.
+        """Return a copy has the same settings and directory; it opens its own connections and records.
 
         Raises:
             TypeError: copies could spend the budget several times, or the ledger belongs to the caller.
@@ -139,9 +139,9 @@ class Sessions:
         return self._ledger is not None or self.run_dir is not None
 
     def open_ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None if it has none."""
+        """Return the grader's own ledger, opened on first use; None if it has none."""
         if self._process != os.getpid() and self.run_dir is not None:
-            # A forked child opens the ledger again: it has its parent's, but not the thread that writes.
+            # A forked child opens the ledger again, because it inherits the ledger but not the thread that writes.
             self._process, self._held, self._ledger, self._budget = os.getpid(), ExitStack(), None, None
             finalize(self, self._held.close)
         if self._ledger is None and self.run_dir is not None:
@@ -149,7 +149,7 @@ class Sessions:
         return self._ledger
 
     async def open(self, spent: Spending | None = None) -> Session:
-        """The session of the running event loop; `spent` as in `SessionLimits.make_budget`."""
+        """Return the session of the running event loop; `spent` as in `SessionLimits.make_budget`."""
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
@@ -170,7 +170,7 @@ class Sessions:
         return session
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop too."""
+        """Release the run directory, and close the connections of the running event loop."""
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.opened.__aexit__(None, None, None)
@@ -200,7 +200,7 @@ _FORMATS: Mapping[str, type[BaseModel]] = {
 
 
 def find_replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, Any]:
-    """The clients of judges if `kind` is not the package's `LLMClient` or its `generate` was replaced; else none.
+    """Return clients for the judges if `kind` is not the package's `LLMClient` or its `generate` was replaced.
 
     Args:
         kind: the `LLMClient` of the grader's module.
@@ -216,7 +216,7 @@ def find_replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[s
 
 
 class ClientModel(ScriptedModel):
-    """A model whose replies come from the `generate` of a client.
+    """A model whose replies come from a client's `generate`.
 
     Args:
         name: the model's name.
@@ -228,11 +228,11 @@ class ClientModel(ScriptedModel):
         self._client = client
 
     def identity(self) -> tuple[Any, ...]:
-        """The model's name, marked so that a client's replies are never mixed up with an endpoint's."""
+        """Return the model's name, marked so that a client's replies are never confused with an endpoint's."""
         return ("client", self.name)
 
     async def _generate(self, request: Request) -> Reply | Failure:
-        """The reply of `generate`; an exception is a failed call."""
+        """Call `generate` and return its reply; an exception becomes a failed call."""
         system = [message.content for message in request.messages if message.role == "system"]
         others = [message.content for message in request.messages if message.role != "system"]
         try:
@@ -256,7 +256,7 @@ def _find_response_format(request: Request) -> type[BaseModel] | None:
 
 
 def _read_reply(found: Any) -> Reply:
-    """The reply from a `GenerateResult`, an instance of the response format, or a text."""
+    """Build the reply from a `GenerateResult`, an instance of the response format, or a text."""
     parsed = getattr(found, "parsed", found)
     text = parsed if isinstance(parsed, str) else str(getattr(found, "content", ""))
     reasoning = getattr(found, "thinking", None)

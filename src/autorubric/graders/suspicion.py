@@ -1,6 +1,6 @@
 """Signs that a submission addresses its judge instead of answering: flags for a reviewer, never a verdict.
 
-A flag changes no score. It marks a text for review that contains phrases known to sway judges.
+A flag does not change the score. It marks texts that contain phrases known to sway judges, for review.
 """
 
 import re
@@ -262,7 +262,7 @@ _MOST_LOOKS = 40  # occurrences of one trigger that are searched, so that no tex
 
 
 def suspicions(text: str) -> list[str]:
-    """The signs in an English or Chinese text that it addresses its judge; none for an ordinary submission.
+    """Find signs that an English or Chinese text addresses its judge; empty for an ordinary submission.
 
     The signs are `asks for a verdict`, `states a verdict` (in the form of a judge's reply), `addresses the judge`,
     `overrides instructions`, `claims approval`, `imitates a section` and `hidden characters`.
@@ -292,7 +292,7 @@ def _find_flags(text: str) -> Iterator[str]:
 
 
 def _find_windows(lowered: str, triggers: set[str]) -> Iterator[tuple[int, int]]:
-    """The ranges around the triggers, merged if they overlap."""
+    """Yield the ranges around the triggers, merged if they overlap."""
     places = sorted(place for trigger in triggers for place in _find_places(lowered, trigger))
     start = end = -1
     for place in places:
@@ -315,7 +315,7 @@ def _find_places(lowered: str, trigger: str) -> Iterator[int]:
 
 
 def _normalize(text: str) -> str:
-    """A text as its reader sees it: compatibility characters normalized, invisible ones removed."""
+    """Return a text as its reader sees it: compatibility characters normalized, invisible ones removed."""
     if text.isascii():
         return text
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))

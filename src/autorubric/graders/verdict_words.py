@@ -18,25 +18,32 @@ Stated: TypeAlias = CriterionVerdict | int
 _QUOTES = " .…*`'\"“”「」【】『』[]\ufe0f"
 MARKS = dict.fromkeys("✅✓✔☑", MET) | dict.fromkeys("❌✗✘✖☒", UNMET)
 """Marks next to a word for a verdict; alone, one may also mean that a pitfall was avoided."""
-_PARTS = re.compile(rf"[()/]|, ?(?=confidence)|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
-_SURE = r"(?:high|(?:[5-9]\d(?:\.\d+)?|100) ?%|0?[.,][5-9]\d*|1[.,]0+)"
+_PARTS = re.compile(rf"[()]|/(?!\d)|, ?(?=confidence)|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_SURE = r"(?:high|(?:[5-9]\d(?:\.\d+)?|100) ?%|0?[.,][5-9]\d*|1[.,]0+|[45]/5|(?:[89]|10)/10)"
 _CONFIDENCE = re.compile(rf"(?:high )?(?:confidence|konfidenz|置信度)(?: ?[:=]? ?{_SURE})?|{_SURE} confiden(?:t|ce)")
 _SEPARATORS = re.compile(r"[\s_\-\\]+")
 _STATUSES = VERDICT_WORDS | MARKS
 _ANSWERS = _STATUSES | TRUTH_WORDS
+_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
 
-_LABELS = (
-    *(r"criterion[ _]id", r"criteri(?:on|a)[ _](?:met|status)", "verdict", "status", "d[eé]cision", "judge?ment"),
-    *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
-    *("conclusion", "determination", "outcome", "grade", "assessment", "[eé]valua(?:tion|ci[oó]n)"),
-    "(?:End)?(?:Urteil|Ergebnis)",
-    r"[^\W不未没沒非难難无無]{0,4}(?:判定|结果|状态|结论)|判断|判斷|裁定|判决|评判|結論|結果|更正|选项|选择",
-    "Bewertung|Beurteilung|Fazit|Entscheidung|veredicto|resultado|estado|decisión|conclusión|verdetto|stato|statut",
-    "résultat|jugement|valutazione|avaliação|вердикт|статус|оценка|karar|durum|kết luận|الحكم|النتيجة|القرار",
-    "評価|評決|판정|평가|결과|결론|상태",
+
+def _join_words(kind: str) -> str:
+    """The alternatives of all languages for one kind of words."""
+    return "|".join(patterns[kind] for patterns in _LANGUAGES.values() if kind in patterns)
+
+
+def _join_sentences(kind: str) -> str:
+    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
+    spaced, unspaced = list[str](), list[str]()
+    for name, patterns in _LANGUAGES.items():
+        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
+    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
+
+
+_LABEL = (
+    rf"(?P<label>(?:(?:{_join_words('led')})[ _,，]*)*(?:{_join_words('label')}|c\d+|criterion[ _]\d+)"
+    r"(?: final| النهائي| d\w+ [ck]rit[eéè]r\w+)?)"
 )
-_LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최종|因此|所以|综上|綜上)[ _,，]*)*"
-_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+|criterion[ _]\d+)(?: final| النهائي| d\w+ [ck]rit[eéè]r\w+)?)"
 KEY = re.compile(_LABEL, re.IGNORECASE)
 """A key or label that may state a verdict."""
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
@@ -52,17 +59,6 @@ _ANSWERS_ANEW = re.compile(
 )
 """The beginning of another answer, a question, or a line that ends with a negation."""
 _TWO_WORDS = re.compile(r"\w\w\W+\w\w|[\u3040-\ud7a3]{4}")
-
-
-def _join_sentences(kind: str) -> str:
-    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
-    spaced, unspaced = list[str](), list[str]()
-    for name, patterns in _LANGUAGES.items():
-        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
-    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
-
-
-_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
 _BECAUSE = _join_sentences("because")
 _FACT = re.compile(
     rf"(?i){_BECAUSE}|(?:{_join_sentences('subject')})(?! (?:opposite|reverse|contrary|contraire|gegenteil|contrario"
@@ -71,21 +67,23 @@ _FACT = re.compile(
 )
 """The beginning of a statement about a submission; other words may limit a verdict ("at best") or report it."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
-_IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是]))"
+_IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是は은는]))"
 _VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
-_ENDS = r"[^\w\n<.。!?？]*+(?:$|[<。!]|\.(?!\.)|(?:because|since|as)\b|です|でした|である|입니다|이다)"
+_COPULA = "(?:です|でした|である|입니다|이다)"
+_ENDS = rf"[^\w\n<.。!?？]*+(?:$|[<。!]|\.(?!\.)|(?:because|since|as)\b|{_COPULA})"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
-        # Markdown, YAML, a row of a table
-        rf"^(?:[^\w\n<]|_)*+(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
+        rf"^(?:[^\w\n<]|_)*+(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}(?:option )?{_VALUE}{_EDGE}"
+        rf"{_COPULA}?(?:(?<!\d)[.。])?,?$",  # Markdown, YAML, a row of a table
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>(?={_ENDS})",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?(?P<value>[^\n<|{{}}]{{1,80}})\}}(?={_ENDS})",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
         rf"(?<=[.!。！] )[*_`]*+{_LABEL}[*_`]*+[:：][ *_`]*+(?P<value>[\w ]{{1,40}})[*_`]*\.?[*_`]*\Z",
-        r"(?<=[.!。！]\n)\n?[*_`]*+(?P<label>)(?P<value>(?:un|not )?met|cannot[ _]assess)[*_`]*\.?[*_`]*\s*\Z",
+        r"(?:[ \n*_`](?<=[.!。！]\n|[:：][ \n*_`])|：(?=\w))[ \n*_`]*+(?P<label>)"
+        r"(?P<value>(?:un|not )?met|cannot[ _]assess)[*_`]*\.?[*_`]*\s*\Z",
     )
 ]
 _ABOVE = re.compile(rf"^{_EDGE}{_LABEL}{_EDGE}[:：]?{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$", _FIELDS[0].flags)
@@ -128,7 +126,7 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
         >>> find_verdict("Verdict: **Not met**"), find_verdict("partially met")
         (<CriterionVerdict.UNMET: 'UNMET'>, None)
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (of_truth and value in (0, 1)):
         return MET if value else UNMET
     if not isinstance(value, str) or UNCHECKED.search(value):
         return None
@@ -164,7 +162,9 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     found = [field for pattern in _FIELDS[:-2] for field in pattern.finditer(text)]
-    found += (field for pattern in _FIELDS[-2:] for field in pattern.finditer(text, len(text) - 200))  # at the end
+    ends = {field.end("value") for field in found}
+    at_end = (field for pattern in _FIELDS[-2:] for field in pattern.finditer(text, len(text) - 200))
+    found += (field for field in at_end if field.end("value") not in ends)
     found += filter(_has_reason, _REASONED.finditer(text))
     found += (field for field in _ABOVE.finditer(text) if find_verdict(field["value"]) is not None)
     found = [field for field in found if field.re is _FIELDS[4] or _is_own(text, field)]
@@ -212,8 +212,7 @@ def is_limited(field: re.Match[str]) -> bool:
 def is_remark(field: re.Match[str]) -> bool:
     """Whether a field is a sentence about something else: "The answer is clear", "Conclusion: It names two causes".
 
-    What qualifies a verdict is none: "The verdict is partly met". A number is one ("Final answer: 42"), unless it may
-    be a truth value or a part ("Score: 0.5").
+    What qualifies a verdict is none ("The verdict is partly met"). A number but 0, 1 or a part is one ("Score: 42").
     """
     value = field["value"]
     if find_verdict(value) is not None:
@@ -232,14 +231,17 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
     Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
     """
-    earlier, _, before = text[max(0, field.start() - _MOST_BEFORE) : field.start()].rpartition("\n")
+    is_at_end = field.re in _FIELDS[-2:]
+    start = field.start("label" if is_at_end else 0)
+    earlier, _, before = text[max(0, start - _MOST_BEFORE) : start].rpartition("\n")
     before = _MARKUP.sub(" ", _CLOSED.split(before)[-1])
     if not _WORD.search(before):
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
-    if field.re in _FIELDS[-2:] and {*find_mentions(text[: field.start()].upper())} - {find_verdict(field["value"])}:
+    if is_at_end and {*find_mentions(text[:start].upper())} - {find_verdict(field["value"])}:
         return False
-    is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
+    sentence = _END.split(before)[-1]
+    is_supposed = _SUPPOSES.match(_THEREFORE.split(sentence)[-1]) or (is_at_end and _WEIGHED.search(sentence))
     clause = _CLAUSE.split(before)[-1]
     verdict = find_verdict(field["value"]) if clause.rstrip().endswith((":", "：")) else None
     is_led = _LEAD.fullmatch(clause) or (verdict is not None and find_conclusion(before) is verdict)
@@ -247,7 +249,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")  # faster than IGNORECASE
+_BARE_LABELS = fold_text(_join_words("label")).replace(r"[^\w不未没沒非难難无無]{0,4}", "")  # faster than IGNORECASE
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
 _BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+(?:[.,]\d+)?)")
 
@@ -294,8 +296,7 @@ _UNFINISHED = compile_late(
     rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})(?:[^\w.!?。！？]|\.\.++)*+\Z|[:：]\W*\Z",
     re.IGNORECASE,
 )
-_OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
-_RETRACTION = compile_late(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
+_RETRACTION = compile_late(rf"^\W*(?:{_join_words('opening')})|{_join_sentences('retraction')}", re.IGNORECASE)
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(

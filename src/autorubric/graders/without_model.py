@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 CHECK = "check"
-"""The judge id of a verdict that no model gave."""
+"""The judge id of a verdict by a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChecksFirst:
     """Decides criteria that have a check by running it, at no cost; the judge inside decides the others.
 
-    A check that cannot decide, or raises an error, gives a failure with its reason, never UNMET.
+    If a check cannot decide or raises an error, the judgment is a failure with the reason, never UNMET.
 
     Attributes:
         inside: the judge for criteria without a check, or None if all have one.
-        context: what checks need in addition to the submission, such as your tokenizer.
+        context: what checks need in addition to the submission, such as a tokenizer.
 
     Example:
         >>> import asyncio
@@ -52,7 +52,7 @@ class ChecksFirst:
         return (CHECK, *(self.inside.judge_ids if self.inside else ()))
 
     def check_rubric(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse criteria that this judge cannot decide, before anything runs.
+        """Raise an error for criteria that this judge cannot decide, before anything runs.
 
         Raises:
             InputError: checks or their parameters are invalid, or criteria have neither check nor judge; all are
@@ -82,7 +82,7 @@ class ChecksFirst:
             raise InputError(problems)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion.
+        """Return the judgment on each wanted criterion.
 
         Raises:
             InputError: `check_rubric` refuses the rubric; the judge inside is not asked.
@@ -99,7 +99,7 @@ class ChecksFirst:
             if not isinstance(made, Sequence) or len(made) != len(rest) or set(map(type, made)) != {Judgment}:
                 name = type(self.inside).__name__
                 raise TypeError(
-                    f"{name}.judge returned {made!r:.100}; expected a Judgment for each criterion it is asked"
+                    f"{name}.judge returned {made!r:.100}; expected a Judgment for each requested criterion"
                 )
             checked |= dict(zip(rest, made, strict=True))
         return [checked[index] for index in wanted]
@@ -149,7 +149,7 @@ _OPENER = re.compile(
 
 
 def is_empty(submission: str) -> bool:
-    """Whether a submission contains nothing to judge: it is blank, only punctuation, or only an opening phrase.
+    """Return whether a submission has no content: it is blank, only punctuation, or only an opening phrase.
 
     Example:
         >>> [is_empty(text) for text in (" ", ":", "Thought process:", "Sure! Let's solve this step by step.")]
@@ -168,7 +168,7 @@ def is_empty(submission: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EmptyFirst:
-    """Decides empty submissions without a call: no binary criterion is met, pitfalls included.
+    """Decides empty submissions without a call: every binary criterion is UNMET, pitfalls included.
 
     Criteria with options are still judged, since the right option for an empty submission depends on the rubric.
 
@@ -193,7 +193,7 @@ class EmptyFirst:
         return (EMPTY, *self.inside.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion."""
+        """Return the judgment on each wanted criterion."""
         if not is_empty(inputs.submission):
             return await self.inside.judge(inputs, wanted, ask)
         # Checks can decide empty submissions too.
@@ -203,12 +203,12 @@ class EmptyFirst:
 
 
 Word: TypeAlias = str | int | JudgmentFailure | Judgment
-"""A verdict, the index of an option, a failure, or a whole judgment."""
+"""A scripted answer: a verdict, the index of an option, a failure, or a whole judgment."""
 
 
 @dataclass
 class ScriptedJudge:
-    """A judge without a model.
+    """A judge with scripted answers, without a model.
 
     Attributes:
         judge_id: its id.
@@ -236,7 +236,7 @@ class ScriptedJudge:
         return (self.judge_id,)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Any) -> list[Judgment]:
-        """The scripted judgment on each wanted criterion; `ask` is not used."""
+        """Return the scripted judgment on each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
         return [self._build_judgment(self._find_word(inputs, index)) for index in wanted]
 
@@ -258,7 +258,7 @@ class ScriptedJudge:
 
 
 async def no_model(*asked: Any) -> Any:
-    """An `ask` for judges that have no model; calling it is an error.
+    """Raise an error; this is the `ask` of judges without a model.
 
     Example:
         >>> import asyncio

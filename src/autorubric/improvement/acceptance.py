@@ -1,4 +1,4 @@
-"""Whether a change is accepted: paired differences by group, a jackknife interval, a permutation test, and Holm."""
+"""The acceptance test of a change: paired differences by group, a jackknife interval, a permutation test, Holm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autorubric.metrics.intervals import Interval, adjust_p_values, normal_quant
 from autorubric.metrics.jackknife import jackknife_variance
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
-"""From sums (…, m) to a statistic (…), higher is better; NaN where it is undefined."""
+"""Maps sums (…, m) to a statistic (…), higher is better; NaN where it is undefined."""
 
 _MOST_EXACT = 12
 _DRAWS = 4999
@@ -26,9 +26,9 @@ class Pairs:
     """The old and the new version on the same items, as sums by group.
 
     Attributes:
-        old: groups × m.
-        new: groups × m.
-        statistic: what is compared, a function of sums over groups.
+        old: the sums under the old version, groups × m.
+        new: the sums under the new version, groups × m.
+        statistic: the compared statistic, a function of sums over groups.
 
     Example:
         >>> right = Pairs.from_items(np.array([[1, 0], [1, 1]]), np.array([[1, 1], [1, 1]]), np.array([0, 1]), share)
@@ -42,7 +42,7 @@ class Pairs:
 
     @classmethod
     def from_items(cls, old: Floats, new: Floats, groups: Ints, statistic: Statistic) -> Pairs:
-        """The sums of items by their group; the first sum is a count, and items that count 0 are left out."""
+        """Sum items by group; the first sum is a count, and items with a count of 0 are left out."""
         counted = (old[:, 0] > 0) | (new[:, 0] > 0)
         old, new, groups = old[counted], new[counted], groups[counted]
         _, places = np.unique(groups, return_inverse=True)
@@ -72,12 +72,12 @@ class Pairs:
 
     @property
     def changed(self) -> int:
-        """How many groups the two versions differ on."""
+        """The number of groups on which the two versions differ."""
         return int((np.abs(self.new - self.old).max(axis=1, initial=0.0) > _ROUNDING).sum())
 
 
 def share(sums: Floats) -> Floats:
-    """The mean of a quantity: its sum over the count, which are the sums (count, quantity).
+    """Return the mean of a quantity, from the sums (count, quantity).
 
     Example:
         >>> float(share(np.array([4.0, 3.0])))
@@ -87,9 +87,9 @@ def share(sums: Floats) -> Floats:
 
 
 def standard_error(pairs: Pairs) -> float:
-    """The standard error of the difference: the jackknife that leaves out one group at a time.
+    """Compute the standard error of the difference by a jackknife that leaves out one group at a time.
 
-    NaN with fewer than two groups, or where leaving one out makes the statistic undefined.
+    NaN with fewer than two groups, or if leaving one out makes the statistic undefined.
     """
     if len(pairs) < 2:
         return math.nan
@@ -98,7 +98,7 @@ def standard_error(pairs: Pairs) -> float:
 
 
 def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:
-    """The confidence interval of the difference: Student's t with one degree of freedom fewer than groups."""
+    """Return the confidence interval of the difference: Student's t with (groups − 1) degrees of freedom."""
     error = standard_error(pairs)
     if math.isnan(error) or math.isnan(pairs.difference):
         return None
@@ -107,9 +107,9 @@ def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:
 
 
 def compute_permutation_p_value(pairs: Pairs, seed: int = 0) -> float:
-    """The two-sided p-value of exchanging old and new group by group: all ways up to 12 groups, else 4,999 draws.
+    """Return the two-sided p-value of a permutation test over groups: exact up to 12 groups, else 4,999 draws.
 
-    Groups on which the two do not differ change nothing and are left out of the exchange.
+    Old and new are exchanged group by group. Groups on which they do not differ are left out.
     """
     moves = pairs.new - pairs.old
     moves = moves[np.abs(moves).max(axis=1, initial=0.0) > _ROUNDING]
@@ -127,7 +127,7 @@ def compute_permutation_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 
 def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
-    """The larger p-value of the t test behind the interval and of the permutation test: both must agree.
+    """Return the larger p-value of the t test behind the interval and the permutation test: both must be significant.
 
     Example:
         >>> old, new = np.array([[1.0, 0.0]] * 5), np.array([[1.0, 1.0]] * 5)
@@ -147,11 +147,11 @@ class AcceptanceDecision:
 
     Attributes:
         accepted: whether the new version replaces the old one.
-        pairs: what was tested.
-        interval: of the difference, at the level that Holm leaves for this candidate.
+        pairs: the compared pairs.
+        interval: the interval of the difference, at the level that Holm's method gives this candidate.
         p_value: see `compute_p_value`.
         p_holm: adjusted for all candidates that were tested.
-        missed_by: how far the interval's lower end is from 0; None if it is above.
+        missed_by: the distance of the interval's lower end below 0; None if it is above 0.
         reason: why the old version stays; empty if the new one was accepted.
     """
 
@@ -180,15 +180,15 @@ class AcceptanceDecision:
 
 
 def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, AcceptanceDecision]:
-    """Which candidates are accepted, of all that were tested together.
+    """Decide which of the candidates that were tested together are accepted.
 
     A candidate is accepted if its gain is above 0 and its p-value, adjusted for all candidates by Holm's method, is
     at most 1 − confidence. Its interval then lies above 0 at the level that Holm leaves for it.
 
     Args:
         tested: the pairs of each candidate, by its name.
-        confidence: of the family of all candidates.
-        seed: of the permutation test.
+        confidence: the family-wise confidence level of all candidates.
+        seed: the seed of the permutation test.
     """
     p_values = {name: compute_p_value(pairs, seed) for name, pairs in tested.items()}
     adjusted = dict(zip(tested, adjust_p_values(list(p_values.values())), strict=True))
@@ -217,12 +217,12 @@ def _explain_rejection(pairs: Pairs, interval: Interval | None, p_holm: float, a
     if pairs.difference <= 0.0:
         return f"no gain: {pairs.difference:+.3f}"
     if interval.low <= 0.0:
-        return f"the interval of the gain {pairs.difference:+.3f} reaches down to {interval.low:+.3f}"
-    return f"the permutation test does not agree: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
+        return f"the interval of the gain {pairs.difference:+.3f} starts at {interval.low:+.3f}, not above 0"
+    return f"the permutation test is not significant: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
 
 
 def count_least_changed(confidence: float = 0.95) -> int:
-    """The fewest groups that must change, all for the better, before the permutation test can accept one candidate.
+    """Return the minimum number of groups that must improve for the permutation test to accept one candidate.
 
     Example:
         >>> count_least_changed(0.95), count_least_changed(0.99)
@@ -232,11 +232,11 @@ def count_least_changed(confidence: float = 0.95) -> int:
 
 
 _POWER = 0.8
-"""The chance that a true gain is accepted, for which numbers of items are computed."""
+"""The power for which numbers of items are computed: the chance that a true gain is accepted."""
 
 
 def estimate_items_needed(gain: float, changing: float) -> int:
-    """How many independent test items show a gain in agreement at 95 % (Connor 1987, paired proportions).
+    """Estimate the independent test items that show a gain in agreement at 95 % (Connor 1987, paired proportions).
 
     Args:
         gain: the true gain, in (0, 1].
@@ -253,11 +253,11 @@ def estimate_items_needed(gain: float, changing: float) -> int:
 
 
 def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
-    """How many independent groups show the measured gain four times in five, if it is real.
+    """Estimate the independent groups needed to show the measured gain four times in five, if it is real.
 
     None without a gain, or if this test shows it.
 
-    The spread is the one measured: the standard error shrinks with the root of the number of groups.
+    Uses the measured spread: the standard error shrinks with the root of the number of groups.
 
     Example:
         >>> old, new = np.zeros((100, 2)), np.zeros((100, 2))
@@ -280,7 +280,7 @@ def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
 
 
 def pool(parts: Sequence[Pairs]) -> Pairs:
-    """The groups of several disjoint parts as one, such as those of the folds of a nested split."""
+    """Pool the groups of several disjoint parts, such as the folds of a nested split."""
     return Pairs(
         np.concatenate([part.old for part in parts]), np.concatenate([part.new for part in parts]), parts[0].statistic
     )

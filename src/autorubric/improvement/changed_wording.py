@@ -26,10 +26,10 @@ class Wording:
         name: unique in a run, such as `Cause/1.2`: the second candidate of the first round.
         place: the criterion's index in the rubric.
         requirements: the new text; two texts for a split.
-        kind: what was done to the original.
-        check: the check that decides, where a rule does.
+        kind: the kind of change.
+        check: the check that decides, for a criterion decided by a check.
         author: the model that wrote it, or the file of proposals.
-        reason: why, in the author's words.
+        reason: the author's reason.
         parent: the version that it revises.
     """
 
@@ -43,9 +43,9 @@ class Wording:
     parent: str = ""
 
     def to_criteria(self, rubric: Rubric) -> list[Criterion]:
-        """The criteria that replace the original in the rubric; weight, options, section and tags are kept.
+        """Return the criteria that replace the original in the rubric; weight, options, section and tags are kept.
 
-        A split has two criteria with half of the weight each.
+        A split gives two criteria with half of the weight each.
 
         Example:
             >>> rubric = Rubric([Criterion(name="Cause", weight=4, requirement="Names causes.")])
@@ -88,12 +88,12 @@ class Wording:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Wording:
-        """The wording of JSON values."""
+        """Build a wording from JSON values."""
         return cls(**{**record, "requirements": tuple(record["requirements"])})
 
 
 def build_original(rubric: Rubric, place: int) -> Wording:
-    """The version that is in the rubric."""
+    """Return the version that is in the rubric."""
     old = rubric[place]
     return Wording(name_criteria(list(rubric))[place], place, (old.requirement,), check=old.check)
 
@@ -106,7 +106,7 @@ class WordingOutcome:
         code: the category (see `measures.list_categories`), `ABSTAINED` or `FAILED`.
         votes: the code of each judge of a panel.
         reason: the explanation.
-        value: what the verdict is worth; None without one. Half for a split of which one half is met.
+        value: the value of the verdict; None without one. 0.5 for a split with one half met.
         outage: whether the endpoint failed, so that the same call may succeed later.
     """
 
@@ -122,7 +122,7 @@ Outcomes: TypeAlias = Mapping[int, WordingOutcome]
 
 
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> WordingOutcome:
-    """One outcome of the judgments on a wording's criteria.
+    """Combine the judgments on a wording's criteria into one outcome.
 
     A split counts as met if both halves are; a split pitfall, if one of them is.
 
@@ -151,7 +151,7 @@ def _encode(criterion: Criterion, judgment: Judgment) -> int:
         return FAILED
     if judgment.option is not None:
         options = criterion.options or []
-        # An option beyond the criterion's own is the one that judges are given for "not applicable".
+        # An option beyond the criterion's own is the "not applicable" option that is added for judges.
         applies = judgment.option < len(options) and not options[judgment.option].na
         return judgment.option if applies else ABSTAINED
     if judgment.verdict is None or judgment.verdict is CriterionVerdict.CANNOT_ASSESS:

@@ -12,7 +12,7 @@ from autorubric.improvement.improvement_record import diff_words
 
 
 def render_page(record: Mapping[str, Any]) -> str:
-    """The report.
+    """Return the report.
 
     Args:
         record: see `build_record`.
@@ -33,7 +33,7 @@ def render_page(record: Mapping[str, Any]) -> str:
 
 
 def summarize(record: Mapping[str, Any]) -> str:
-    """The result in one sentence.
+    """Return the result in one sentence.
 
     Example:
         >>> summarize({"tests": [], "weights": None, "criteria": 5, "has_labels": True})
@@ -52,7 +52,7 @@ def summarize(record: Mapping[str, Any]) -> str:
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
-    """How many items teach, choose and test, in words."""
+    """Describe the sets: how many items are used to teach, choose and test."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
     if without := record.get("unlabelled"):
@@ -66,7 +66,7 @@ def describe_sets(record: Mapping[str, Any]) -> str:
 
 
 def list_warnings(record: Mapping[str, Any]) -> list[str]:
-    """Warnings that a reader needs before the figures."""
+    """Return warnings to show before the numbers."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
         found.append(
@@ -77,12 +77,12 @@ def list_warnings(record: Mapping[str, Any]) -> list[str]:
 
 
 def format_gain(value: float | None) -> str:
-    """A gain with its sign, or a dash."""
+    """Return a gain with its sign, or a dash."""
     return "–" if value is None else f"{value:+.3f}"
 
 
 def advise(test: Mapping[str, Any]) -> str:
-    """Advice on failures and near misses, with the number of items that would decide; empty if there is none."""
+    """Return advice on failures and near misses, with the number of items needed; empty if there is none."""
     parts = []
     if test.get("failed"):
         parts.append(f"{pluralize(test['failed'], 'judgment')} of the new wording failed and counted as wrong")

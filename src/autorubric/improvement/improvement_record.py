@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\s+|[㐀-鿿぀-ヿ]|\w+|[^\w\s]")
 
 
 def diff_words(old: str, new: str) -> list[tuple[str, str]]:
-    """The words of two texts as (`same`, `old` or `new`, text), in order.
+    """Return the words of two texts as (`same`, `old` or `new`, text), in order.
 
     Example:
         >>> diff_words("Names a cause.", "Names the main cause.")
@@ -42,14 +42,14 @@ def diff_words(old: str, new: str) -> list[tuple[str, str]]:
 def build_record(
     labelled: LabelledRubric, split: SampleSplit, aims: Aims, found: Improvement, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything that was tried, measured and decided.
+    """Build the record of everything that was tried, measured and decided.
 
     Args:
         labelled: rubric and labels.
-        split: who taught, chose and tested.
-        aims: what counted.
+        split: the teaching, choosing and test sets.
+        aims: the aims of the improvement.
         found: the result.
-        about: more about the run, such as the names of the models.
+        about: further entries on the run, such as the names of the models.
     """
     return {
         **about,
@@ -79,7 +79,7 @@ def _round_numbers(numbers: Mapping[Any, float]) -> dict[Any, float | None]:
 
 
 def _show_statistic(value: float | None, aims: Aims) -> float | None:
-    """A statistic for display; the search maximizes the negative of the score error."""
+    """Return a statistic for display; the search maximizes the negative of the score error."""
     return -value if value is not None and aims.measure == "score_error" else value
 
 
@@ -114,7 +114,7 @@ def _describe_weights(labelled: LabelledRubric, found: Improvement) -> dict[str,
 
 
 def build_improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
-    """The rubric with the accepted changes, each with its provenance in the criterion's metadata.
+    """Return the rubric with the accepted changes, each with its provenance in the criterion's metadata.
 
     Args:
         rubric: the original.
@@ -172,11 +172,11 @@ def _replace_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
 
 
 def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
-    """The rubric with accepted changes taken back, by the criteria that carry them.
+    """Return the rubric with accepted changes reverted, given the names of changed criteria.
 
     Args:
-        rubric: an improved rubric, which carries its provenance.
-        names: of criteria; for a split, either half or the original name.
+        rubric: an improved rubric with its provenance.
+        names: the names of criteria; for a split, either half or the original name.
 
     Raises:
         InputError: no such criterion was changed.
@@ -198,12 +198,12 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
 
 
 def apply_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
-    """The improved rubric and the record after reverting `names`; reverted tests and weights are marked `taken_back`.
+    """Revert `names` in the improved rubric and the record, where reverted tests and weights get `taken_back`.
 
     Args:
         rubric: the original.
         record: see `build_record`.
-        names: as `undo` takes them; names without a change are left out.
+        names: names as in `undo`; names without a change are ignored.
     """
     made, gone = build_improved_rubric(rubric, record), list[str]()
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""A rubric and labelled items as arrays, refused before anything is spent where no improvement can be measured."""
+"""A rubric and labelled items as arrays, refused before anything is spent if no improvement can be measured."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from autorubric.metrics.arrays import Floats, Ints
 
 @dataclass(frozen=True)
 class LabelledRubric:
-    """A rubric with items that people have labelled.
+    """A rubric with labelled items.
 
     Attributes:
         rubric: the rubric to improve.
         dataset: the items, with this rubric.
         truth: items × criteria: the code of each label (see `measures.list_categories`), or `NO_LABEL`.
         groups: the group of each item.
-        target: the score that people gave each item, in [0, 1]; NaN where unknown.
+        target: the human score of each item, in [0, 1]; NaN where unknown.
     """
 
     rubric: Rubric
@@ -61,24 +61,24 @@ class LabelledRubric:
         return [hash_item(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
     def digest_texts(self, reasoning: Reasoning = "drop") -> list[str]:
-        """The digests of the texts of each item, ignoring white space and, by default, reasoning."""
+        """Return the digests of the texts of each item, ignoring white space and, by default, reasoning."""
         return [
             hash_item(*map(normalize_spaces, (self.dataset.get_item_prompt(n), split_reasoning(text, reasoning)[1])))
             for n, text in enumerate(item.submission for item in self.dataset)
         ]
 
     def list_strata(self) -> list[list[Hashable] | None]:
-        """The labels of each item, by which sets are balanced; None where others have labels and it has no score."""
+        """Return the labels of each item, for balancing sets; None if only other items have labels or a score."""
         known = (self.truth >= 0).any(axis=1) | ~np.isnan(self.target) | (not self.has_labels)
         labels = (list[Hashable]((at, int(code)) for at, code in enumerate(row) if code >= 0) for row in self.truth)
         return [own if is_known else None for own, is_known in zip(labels, known.tolist(), strict=True)]
 
     def select_known(self, place: int, items: Sequence[int]) -> list[int]:
-        """The items that have a label on a criterion; all of them if there are no labels at all."""
+        """Return the items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
     def is_constant(self, place: int) -> bool:
-        """Whether a criterion has the same label everywhere, or none."""
+        """Return whether a criterion has the same label everywhere, or none."""
         known = self.truth[:, place]
         return len(set(known[known >= 0].tolist())) < 2
 
@@ -86,7 +86,7 @@ class LabelledRubric:
 def read_labelled(
     rubric: Rubric, dataset: RubricDataset, groups: Sequence[int], score: str | None = None
 ) -> LabelledRubric:
-    """Rubric and labels together.
+    """Read the rubric together with the labels.
 
     Args:
         rubric: the rubric to improve.

@@ -1,4 +1,4 @@
-"""How two wordings are compared (agreement, Gwet's AC1, score error, panel agreement), and how weights are fitted."""
+"""Measures for comparing wordings (agreement, Gwet's AC1, score error, panel agreement), and fitting of weights."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Measure: TypeAlias = Literal["agreement", "ac1", "score_error"]
 
 NO_LABEL = ABSTAINED
-"""The label of an item that nobody labelled, or whose label is an abstention, which never agrees with a verdict."""
+"""The code of an item without a label, or with an abstention, which never agrees with a verdict."""
 
 
 def list_categories(criterion: Criterion) -> list[str]:
-    """The verdicts or option labels of a criterion, in the order of their codes.
+    """Return the verdicts or option labels of a criterion, in the order of their codes.
 
     Example:
         >>> list_categories(Criterion(requirement="Is brief"))
@@ -35,14 +35,14 @@ def list_categories(criterion: Criterion) -> list[str]:
 
 
 def list_values(criterion: Criterion) -> Floats:
-    """The value of each category; NaN for an option that does not apply."""
+    """Return the value of each category; NaN for an option that does not apply."""
     if criterion.options is None:
         return np.array([1.0, 0.0])
     return np.array([np.nan if option.na else option.value for option in criterion.options])
 
 
 def compute_likeness(criterion: Criterion) -> Floats:
-    """How far each pair of categories agrees: 1 − |difference of values| where options have an order, else 0 or 1."""
+    """Return the agreement of each pair of categories: 1 − |difference of values| if ordered, else 0 or 1."""
     worth = list_values(criterion)
     if criterion.options is None or criterion.scale_type == "nominal":
         return np.eye(len(worth))
@@ -51,7 +51,7 @@ def compute_likeness(criterion: Criterion) -> Floats:
 
 
 def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
-    """What each item adds: its number of labels, and how well the verdict agrees with it (0 without a verdict).
+    """Return each item's contribution: its number of labels, and the agreement with them (0 without a verdict).
 
     Example:
         >>> sum_agreement(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
@@ -66,7 +66,7 @@ def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
 
 
 def sum_ac1(truth: Ints, judged: Ints, size: int) -> Floats:
-    """What each item adds: labels, exact agreements, verdicts, then how often each category is a label or verdict."""
+    """Return each item's contribution: labels, exact agreements, verdicts, then the count of each category."""
     known = truth >= 0
     answered = known & (judged >= 0)
     found = np.zeros((len(truth), 3 + size))
@@ -95,7 +95,7 @@ def ac1(sums: Floats) -> Floats:
 
 
 def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
-    """The score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
+    """Return the score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
 
     Example:
         >>> compute_scores(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([3.0, 1.0])).tolist()
@@ -105,20 +105,20 @@ def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
     points = np.where(counts, verdict_values, 0.0) @ weights
     positive = counts.astype(float) @ np.maximum(weights, 0.0)
     negative = counts.astype(float) @ np.minimum(weights, 0.0)
-    # A rubric of pitfalls alone starts at 1 and loses the share of its penalties.
+    # A rubric with only pitfalls starts at 1 and loses the share of its penalties.
     scores = np.where(positive > 0, ratio(points, positive), 1.0 - ratio(points, negative))
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
 def sum_closeness(scores: Floats, target: Floats) -> Floats:
-    """What each item adds: its number of targets, and minus the error of its score (1 without a score)."""
+    """Return each item's contribution: its number of targets, and minus its score error (1 without a score)."""
     known = ~np.isnan(target)
     error = np.where(np.isnan(scores), 1.0, np.abs(scores - target))
     return np.stack([known.astype(float), np.where(known, -error, 0.0)], axis=-1)
 
 
 def sum_panel_agreement(votes: Sequence[Sequence[int]], alike: Floats) -> Floats:
-    """What each item adds: 1, and the mean agreement of its pairs of judges; a missing verdict agrees with none.
+    """Return each item's contribution: 1, and its pairwise agreement of judges; a missing verdict agrees with none.
 
     Example:
         >>> sum_panel_agreement([[0, 0, 1], [1, 1, FAILED]], np.eye(2)).round(3).tolist()
@@ -139,7 +139,7 @@ _SWEEPS = 500
 
 
 def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups: Ints, seed: int = 0) -> Floats:
-    """Weights fitted so that scores are close to the target.
+    """Fit weights so that scores are close to the target.
 
     Ridge regression towards the old weights under the constraint that no weight changes its sign, by coordinate
     descent; its strength is the one with the least error in cross-validation over groups, and keeping the old weights
@@ -148,9 +148,9 @@ def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups:
     Args:
         verdict_values: items × criteria; NaN where the verdict is missing.
         target: the score of each item in [0, 1]; NaN where unknown.
-        weights: the old ones.
+        weights: the old weights.
         groups: the group of each item.
-        seed: of the folds.
+        seed: the seed of the folds.
 
     Raises:
         InputError: no weight is positive.
@@ -196,7 +196,7 @@ def _compute_held_out_error(features: Floats, target: Floats, start: Floats, str
 
 
 def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
-    """The u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
+    """Return the u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
     count = max(len(target), 1)
     gram, slope = features.T @ features / count, features.T @ target / count
     found = start.copy()
@@ -212,11 +212,11 @@ def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: f
 
 @dataclass(frozen=True)
 class Comparator:
-    """How wordings of the criteria of a labelled rubric are compared.
+    """Compares wordings of the criteria of a labelled rubric.
 
     Attributes:
         labelled: the labels.
-        measure: what counts; without labels the agreement of the panel does.
+        measure: the measure; without labels, it is the agreement of the panel.
         base: items × criteria: the value of each verdict under the original rubric; NaN if there is none. Only
             the score error needs it.
     """
@@ -226,10 +226,10 @@ class Comparator:
     base: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def compare_wordings(self, place: int, old: Outcomes, new: Outcomes, items: Sequence[int]) -> Pairs:
-        """Old and new on the items that the old wording's judge did not fail on.
+        """Pair old and new on the items on which the judge did not fail with the old wording.
 
-        A failure of the new wording is a wrong verdict; one of the old wording must not help the new one, so that
-        item is left out. An abstention is a wrong verdict of either.
+        A failure with the new wording counts as a wrong verdict. A failure with the old wording must not help the new
+        one, so that item is left out. An abstention counts as a wrong verdict of either.
         """
         usable = [item for item in items if item in old and item in new and old[item].code != FAILED]
         rows = np.array(usable, dtype=np.int64)
@@ -255,7 +255,7 @@ class Comparator:
         return sum_closeness(compute_scores(table, self.labelled.weights), self.labelled.target[rows])
 
     def compare_weights(self, weights: Floats, items: Sequence[int]) -> Pairs:
-        """The original weights and new ones by the error of the score, on the items that have a verdict."""
+        """Compare the original weights and new ones by the error of the score, on the items with a verdict."""
         rows = np.array([item for item in items if not np.isnan(self.base[item]).all()], dtype=np.int64)
         target = self.labelled.target[rows]
         first, second = (
@@ -269,7 +269,7 @@ class NestedResult:
     """The result of a nested split: in each fold, the winner of the other folds is compared with the original.
 
     Attributes:
-        pairs: of all folds together.
+        pairs: the pairs of all folds together.
         winner: the best candidate on all items.
         is_stable: whether it also won in most folds.
     """
@@ -286,10 +286,10 @@ def cross_fit(
 
     Args:
         comparing: how wordings are compared.
-        place: of the criterion.
+        place: the place of the criterion.
         old: the outcomes of the original.
-        tried: those of each candidate.
-        folds: disjoint parts of the items, no group in two.
+        tried: the outcomes of each candidate.
+        folds: disjoint parts of the items; no group is in two.
     """
     everything = [item for fold in folds for item in fold]
     parts, winners = [], list[str]()
@@ -308,7 +308,7 @@ def cross_fit(
 def find_best(
     comparing: Comparator, place: int, old: Outcomes, tried: Mapping[str, Outcomes], items: Sequence[int]
 ) -> str:
-    """The candidate with the largest gain above 0 on these items, the first of equals; empty if there is none."""
+    """Return the candidate with the largest gain above 0 on these items, of equals the first; empty if none."""
     gains = {name: comparing.compare_wordings(place, old, new, items).difference for name, new in tried.items()}
     ranked = sorted((name for name in gains if gains[name] > 0), key=lambda name: -gains[name])
     return ranked[0] if ranked else ""

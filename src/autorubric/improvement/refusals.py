@@ -1,4 +1,4 @@
-"""Why a candidate is refused: it quotes, names labels, or changes the scale; and without labels, lint and meaning."""
+"""Refusal of candidates that quote, name labels or change the scale; without labels, also for lint and meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
-"""A run of this many words (twice as many Chinese, Japanese or Thai characters) of a submission is a quotation."""
+"""This many consecutive words of a submission (twice as many Chinese, Japanese or Thai characters) are a quote."""
 LONGEST = 1500
 """Maximum characters of a requirement."""
 
@@ -36,7 +36,7 @@ def _tokenize(text: str) -> list[str]:
 
 
 def _list_runs(text: str) -> Iterator[tuple[str, ...]]:
-    """The runs of tokens in a text that count as a quotation where they are found elsewhere."""
+    """Yield the sequences of tokens in a text that count as a quotation if they occur elsewhere."""
     tokens = _tokenize(text)
     for start, token in enumerate(tokens):
         size = QUOTED_WORDS * (2 if _UNSPACED.match(token) else 1)
@@ -60,7 +60,7 @@ class LeakGuard:
     def from_texts(
         cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()
     ) -> LeakGuard:
-        """The guard of these submissions.
+        """Build the guard for these submissions.
 
         Args:
             submissions: their texts.
@@ -75,7 +75,7 @@ class LeakGuard:
         return cls(frozenset(runs - allowed), frozenset(telling))
 
     def find_quotation(self, text: str) -> str:
-        """The first run of words in a text that a submission has; empty if there is none.
+        """Return the first sequence of words in a text that occurs in a submission; empty if there is none.
 
         Example:
             >>> guard = LeakGuard.from_texts(["It was a dark and stormy night in May."], [])
@@ -86,12 +86,12 @@ class LeakGuard:
 
 
 def find_refusal(wording: Wording, old: Criterion, guard: LeakGuard, taken: Collection[tuple[str, ...]] = ()) -> str:
-    """Why a candidate is refused; empty if it is not.
+    """Return why a candidate is refused; empty if it is not.
 
     Args:
         wording: the candidate.
         old: the criterion that it would replace.
-        guard: what it may not contain.
+        guard: the texts that it may not contain.
         taken: texts of the original and of earlier candidates, folded by `fold_texts`.
     """
     reason = _find_form_problem(wording, old, taken)
@@ -108,7 +108,7 @@ def find_refusal(wording: Wording, old: Criterion, guard: LeakGuard, taken: Coll
 
 
 def _find_check_quotation(wording: Wording, guard: LeakGuard) -> str:
-    """The quotation in a check's parameters: a check for it would recognize the item."""
+    """Return a quotation in a check's parameters, because such a check would recognize the item."""
     parameters = (wording.check or {}).get("parameters") or {}
     return next(filter(None, map(guard.find_quotation, _list_texts(parameters))), "")
 
@@ -158,13 +158,13 @@ def _find_check_problem(wording: Wording) -> str:
 
 
 LARGEST_SHARE = 0.95
-"""Where nearly all items get one verdict, judges agree for that reason alone, and the criterion tells nothing."""
+"""If more items get the same verdict, judges agree for that reason alone, and the criterion is uninformative."""
 LEAST_KEPT = 0.8
-"""The share of unanimous verdicts under the original that the new wording must leave as they are."""
+"""The share of the original's unanimous verdicts that the new wording must keep."""
 
 
 def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
-    """Why a wording on which judges agree more is not accepted; empty if it is."""
+    """Return why a wording with higher panel agreement is not accepted; empty if it is."""
     if worse := _list_new_findings(rubric, wording):
         return f"lint finds what the original does not have: {', '.join(worse)}"
     before, after = _compute_largest_share(old), _compute_largest_share(new)
@@ -182,7 +182,7 @@ def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new
 
 
 def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
-    """The rules whose warnings and errors lint finds in the new wording only."""
+    """List the rules whose warnings and errors lint finds only in the new wording."""
     found = [
         {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
         for criteria in ([rubric[wording.place]], wording.to_criteria(rubric))

@@ -28,7 +28,7 @@ FILES = (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE, LOG_FILE, PAGE_FILE, ORIGINAL_
 
 
 def read_record(directory: Path, name: str) -> dict[str, Any] | None:
-    """A file of the run directory; None if there is none.
+    """Return a file of the run directory; None if there is none.
 
     Raises:
         InputError: it is damaged.
@@ -44,7 +44,7 @@ def read_record(directory: Path, name: str) -> dict[str, Any] | None:
 
 @contextmanager
 def intact(path: Path) -> Iterator[None]:
-    """Report a file that the block cannot read as damaged."""
+    """Report a file as damaged if the `with` block cannot read it."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -52,7 +52,7 @@ def intact(path: Path) -> Iterator[None]:
 
 
 def write_record(directory: Path, name: str, record: Mapping[str, Any]) -> None:
-    """Replace a file of the run directory, wholly or not at all."""
+    """Replace a file of the run directory atomically."""
     write_atomically(directory / name, [json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False), "\n"])
 
 
@@ -61,8 +61,8 @@ class DrawnSplit:
     """A split and the id of the run that drew it.
 
     Attributes:
-        run_id: made when the split was drawn; marks the items that this run uses.
-        split: who teaches, chooses and tests.
+        run_id: the id made when the split was drawn; marks the items that this run uses.
+        split: the teaching, choosing and test sets.
         labels: a digest of the labelled items.
     """
 
@@ -72,7 +72,7 @@ class DrawnSplit:
 
     @classmethod
     def read(cls, directory: Path, labels: str) -> DrawnSplit | None:
-        """The split of these labels in a directory; None if there is none."""
+        """Return the split of these labels in a directory; None if there is none."""
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
             return None
@@ -80,13 +80,13 @@ class DrawnSplit:
             return cls(str(record["run_id"]), SampleSplit.from_dict(record), labels)
 
     def write(self, directory: Path) -> None:
-        """Keep the split: a resumed run has the same sets."""
+        """Store the split, so that a resumed run has the same sets."""
         write_record(directory, SPLIT_FILE, {"run_id": self.run_id, "labels": self.labels, **self.split.to_dict()})
 
 
 @dataclass
 class FileUseRecorder(UseRecorder):
-    """Records durably that the test set is opened, and with which finalists, before a judge is asked about it.
+    """Records durably that the test set is opened, and with which finalists, before a judge sees it.
 
     Attributes:
         directory: of the run.
@@ -105,7 +105,7 @@ class FileUseRecorder(UseRecorder):
     rubric: str
 
     def read_finalists(self) -> Finalists | None:
-        """The finalists of an earlier session of this run."""
+        """Return the finalists of an earlier session of this run."""
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
@@ -119,7 +119,7 @@ class FileUseRecorder(UseRecorder):
 def write_results(
     directory: Path, rubric: Rubric, record: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
 ) -> Rubric:
-    """Write record, log, report, and the improved rubric; returns that."""
+    """Write record, log, report and the improved rubric; return the rubric."""
     made = build_improved_rubric(rubric, record)
     write_record(directory, RECORD_FILE, record)
     write_atomically(directory / LOG_FILE, (json.dumps(event, ensure_ascii=False) + "\n" for event in events))
@@ -134,7 +134,7 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_undone_names(directory: Path) -> list[str]:
-    """The criteria whose changes were taken back in this directory, by its log.
+    """Read the criteria whose changes were reverted in this directory from its log.
 
     Raises:
         InputError: a line of the log is damaged.
@@ -147,7 +147,7 @@ def read_undone_names(directory: Path) -> list[str]:
 
 
 def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The log: the split, every candidate, every test and decision, in order."""
+    """Return the log: the split, every candidate, every test and decision, in order."""
     events: list[dict[str, Any]] = [
         {"event": "split", "kind": record["split"], **record["items"], "groups": record["groups"]},
         *({"event": "noise", "criterion": name, "share": share} for name, share in record["noise"].items()),

@@ -24,7 +24,7 @@ UseKind: TypeAlias = Literal["learn", "test"]
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
 LEAST_FOR_THREE = 400
-"""Groups of items from which `auto` takes three sets; fewer give a nested split."""
+"""Minimum number of groups for which `auto` makes three sets; fewer give a nested split."""
 _TEACH, _CHOOSE, _TEACH_NESTED = 0.25, 0.3, 0.25
 _FOLDS = 10
 
@@ -34,10 +34,10 @@ class SampleSplit:
     """Indices of items, no group in two sets.
 
     Attributes:
-        teach: their errors are shown to the writer.
-        choose: candidates are compared on them; empty in a nested split.
-        test: they decide, once.
-        folds: of a nested split: the test items in parts. What is tested on a part was chosen on the others.
+        teach: items whose errors are shown to the writer.
+        choose: items on which candidates are compared; empty in a nested split.
+        test: items that decide, once.
+        folds: in a nested split, the test items in parts; each part tests the choice made on the others.
     """
 
     teach: tuple[int, ...]
@@ -47,7 +47,7 @@ class SampleSplit:
 
     @property
     def is_nested(self) -> bool:
-        """Whether the test items also choose, part by part."""
+        """Whether the test items are also used to choose, part by part."""
         return bool(self.folds)
 
     @property
@@ -61,13 +61,13 @@ class SampleSplit:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SampleSplit:
-        """The split of JSON values."""
+        """Build a split from JSON values."""
         teach, choose, test = (tuple(record[name]) for name in ("teach", "choose", "test"))
         return cls(teach, choose, test, tuple(map(tuple, record["folds"])))
 
 
 def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
-    """The number of the group that each item belongs to; items of one group are never in two sets.
+    """Return the number of the group that each item belongs to; items of one group are never in two sets.
 
     Args:
         dataset: the items.
@@ -134,17 +134,17 @@ def split_items(
     used: Collection[int] = (),
     seed: int = 0,
 ) -> SampleSplit:
-    """The labelled items split by group, so that every label keeps its share in each set.
+    """Split the labelled items by group so that every label keeps its share in each set.
 
     Args:
         groups: the group of each item.
         strata: the labels of each item, for the balance; None for an item that is in no set.
-        kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
+        kind: `three` sets, `nested` (all but the teaching items test, in parts), or `auto` (by the number of groups).
         used: items that an earlier run used; their groups can teach and choose, but not test.
-        seed: of the draw.
+        seed: the seed of the draw.
 
     Raises:
-        InputError: too few groups are left for a test that could accept anything; it says how many suffice.
+        InputError: too few groups are left for a test that could accept any change; says how many are needed.
 
     Example:
         >>> split = split_items(range(400), [["MET"], ["UNMET"]] * 200)
@@ -163,7 +163,7 @@ def split_items(
     labels = {group: {label for item in own for label in strata[item] or ()} for group, own in members.items()}
     drawn, rest = list[list[int]](), free
     total = len(free) + len(closed)
-    # Groups that were used before fill the teaching set, then the choosing set.
+    # Groups that were used earlier fill the teaching set, then the choosing set.
     given = sorted(closed)
     for share in shares:
         size = max(round(share * total), 1)
@@ -207,7 +207,7 @@ def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0
 
 
 def normalize_spaces(text: str) -> str:
-    r"""A text with single spaces for all white space, to find copies.
+    r"""Return a text with single spaces for all white space, to find copies.
 
     Example:
         >>> normalize_spaces(" Because\r\nit rains. ")
@@ -217,7 +217,7 @@ def normalize_spaces(text: str) -> str:
 
 
 def hash_item(prompt: str, submission: str) -> str:
-    """The digest of an item, independent of its id and file.
+    """Return the digest of an item, independent of its id and file.
 
     Example:
         >>> hash_item("Why?", "Because.") == hash_item("Why?", "Because. ")
@@ -228,7 +228,7 @@ def hash_item(prompt: str, submission: str) -> str:
 
 @dataclass(frozen=True)
 class UsedItems:
-    """The items that runs have learned from or tested on, one JSON line for each, next to the labels.
+    """The record of items that runs have used for learning or testing, one JSON line each, next to the labels.
 
     Items that a run has used can teach and choose in another run, but never decide again.
 
@@ -255,7 +255,7 @@ class UsedItems:
             )
 
     def read(self) -> set[str]:
-        """The digests of all items in the file.
+        """Return the digests of all items in the file.
 
         Raises:
             InputError: the file is damaged.

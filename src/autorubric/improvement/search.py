@@ -1,4 +1,4 @@
-"""Candidates for one criterion: written from errors, refused or graded, and dropped early where they lose."""
+"""Candidates for one criterion: written from errors, refused or graded, and dropped early if they lose."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,10 +12,10 @@ from autorubric.improvement.samples import SampleSplit
 from autorubric.llm.request import Failure
 
 Note = Callable[..., None]
-"""Takes an event of the log: its kind, then its values by name."""
+"""Receives an event of the log: its kind, then its values by name."""
 
 SHOWN_ERRORS = 8
-"""Errors that the writer sees for one criterion, and half as many verdicts that were right."""
+"""Number of errors that the writer sees for one criterion, with half as many correct verdicts."""
 
 
 class WordingJudge(Protocol):
@@ -24,7 +24,7 @@ class WordingJudge(Protocol):
     async def judge(
         self, wording: Wording, items: Sequence[int], *, retest: bool = False
     ) -> dict[int, WordingOutcome]:
-        """The outcome of each item; `retest` asks a second time, independently of the first."""
+        """Return the outcome of each item; `retest` asks a second time, independently of the first."""
         ...
 
 
@@ -33,11 +33,11 @@ class WriterItem:
     """An item that the writer sees.
 
     Attributes:
-        item: its index.
-        label: what people said; empty without labels.
-        verdict: what the judge said.
-        reason: why.
-        votes: what each judge of a panel said, if there are no labels.
+        item: the item's index.
+        label: the human label; empty without labels.
+        verdict: the judge's verdict.
+        reason: the reason.
+        votes: each judge's verdict, if there are no labels.
     """
 
     item: int
@@ -53,10 +53,10 @@ class Commission:
 
     Attributes:
         wording: the version to revise.
-        errors: items on which judge and people disagree.
+        errors: items on which judge and label disagree.
         right: items on which they agree.
-        count: how many candidates are wanted.
-        number: of the round, from 1.
+        count: the number of candidates to write.
+        number: the number of the round, from 1.
         failed: texts of earlier candidates that did not help.
     """
 
@@ -72,7 +72,7 @@ class WordingWriter(Protocol):
     """Writes candidates."""
 
     def write(self, commission: Commission) -> Awaitable[list[Wording] | Failure]:
-        """The candidates, or why there are none."""
+        """Return the candidates, or the failure."""
         ...
 
 
@@ -82,8 +82,8 @@ class WordingTrial:
 
     Attributes:
         wording: the candidate.
-        fate: `graded`, and in the end `refused`, `dropped` or `tested`.
-        reason: why.
+        fate: `graded`, and finally `refused`, `dropped` or `tested`.
+        reason: the reason.
         gains: the gain over the original on each set that it was graded on, by the set's name.
     """
 
@@ -93,7 +93,7 @@ class WordingTrial:
     gains: dict[str, float] = field(default_factory=dict)
 
     def conclude(self, finalist: Wording | None) -> None:
-        """The final fate of a candidate that was graded to the end."""
+        """Set the final fate of a candidate that was graded to the end."""
         if self.fate == "graded":
             self.fate = "tested" if self.wording == finalist else "dropped"
             self.reason = "" if self.fate == "tested" else "another version, or the original, did better"
@@ -111,10 +111,10 @@ class SearchResult:
     Attributes:
         place: the criterion.
         tried: every candidate.
-        finalist: the one that goes to the test; None if none is better on the choosing set.
+        finalist: the candidate to test; None if none is better on the choosing set.
         unwritten: why the writer proposed nothing.
         nested: in a nested split, the evidence of all folds for the finalist.
-        outcomes: in a nested split, those of the finalist.
+        outcomes: in a nested split, the finalist's outcomes.
     """
 
     place: int
@@ -127,11 +127,11 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SearchRules:
-    """How many candidates are written and how fast losers are dropped.
+    """The number of candidates and of rounds.
 
     Attributes:
-        candidates: for each criterion and round.
-        rounds: of writing; a nested split has one, as later ones would have seen the items that decide.
+        candidates: the number of candidates for each criterion and round.
+        rounds: the number of rounds of writing; one in a nested split, as later rounds would know the deciding items.
     """
 
     candidates: int = 4
@@ -146,10 +146,10 @@ class Search:
         comparing: how wordings are compared.
         judging: asks the judges.
         writing: writes candidates; None for proposals alone.
-        split: who teaches, chooses and tests.
-        guard: what candidates may not contain.
-        rules: how many, how long.
-        note: takes events of the log.
+        split: the teaching, choosing and test sets.
+        guard: the texts that candidates may not contain.
+        rules: the numbers of candidates and rounds.
+        note: receives events of the log.
     """
 
     comparing: Comparator
@@ -161,7 +161,7 @@ class Search:
     note: Note = lambda kind, **values: None
 
     async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> SearchResult:
-        """The best candidate for a criterion, among those of the writer and the proposals.
+        """Find the best candidate for a criterion, among those of the writer and the proposals.
 
         Args:
             place: of the criterion.
@@ -225,7 +225,7 @@ class Search:
         return len(set(outcomes[case.item].votes)) == 1
 
     def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[WordingTrial]:
-        """The candidates that are not refused; the others are kept with the reason."""
+        """Return the candidates that are not refused; the others are kept with the reason."""
         old = self.comparing.labelled.rubric[found.place]
         fresh = []
         for wording in candidates:
@@ -241,7 +241,7 @@ class Search:
     async def _grade(
         self, place: int, baseline: Outcomes, fresh: Sequence[WordingTrial]
     ) -> dict[str, dict[int, WordingOutcome]]:
-        """The outcomes of candidates, step by step on more items; the worse ones are dropped after each step."""
+        """Grade candidates step by step on more items; the worse ones are dropped after each step."""
         outcomes = {trial.wording.name: dict[int, WordingOutcome]() for trial in fresh}
         running = list(fresh)
         choose = self.split.choose
@@ -284,7 +284,7 @@ def _find_gain(gains: Mapping[str, float], name: str) -> float:
 
 
 def _mix_labels(cases: Sequence[WriterItem], most: int) -> list[WriterItem]:
-    """The first cases up to a maximum, of each label in turn."""
+    """Return the first cases up to a maximum, taking each label in turn."""
     by_label = dict[str, list[WriterItem]]()
     for case in cases:
         by_label.setdefault(case.label, []).append(case)

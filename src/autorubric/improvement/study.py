@@ -31,12 +31,12 @@ class Aims:
     """The aims of an improvement.
 
     Attributes:
-        measure: what counts.
-        confidence: of the family of all candidates.
-        places: criteria to work on; None takes those with the most disagreement.
-        most: how many criteria are worked on.
+        measure: the measure to improve.
+        confidence: the family-wise confidence level of all candidates.
+        places: the criteria to improve; None takes those with the most disagreement.
+        most: the maximum number of criteria to improve.
         weights: whether weights are fitted.
-        seed: of the permutation test and of folds.
+        seed: the seed of the permutation test and of folds.
     """
 
     measure: Measure = "agreement"
@@ -53,7 +53,7 @@ class Finalists:
 
     Attributes:
         wordings: at most one for each criterion.
-        weights: the fitted weights; None if none were asked for, or nothing changed.
+        weights: the fitted weights; None if not requested, or if nothing changed.
     """
 
     wordings: tuple[Wording, ...] = ()
@@ -65,7 +65,7 @@ class Finalists:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Finalists:
-        """The finalists of JSON values."""
+        """Return the finalists of JSON values."""
         weights = record.get("weights")
         found = tuple(Wording.from_dict(wording) for wording in record["wordings"])
         return cls(found, None if weights is None else tuple(weights))
@@ -75,7 +75,7 @@ class UseRecorder:
     """Records the use of items before judges see them; this one records nothing."""
 
     def read_finalists(self) -> Finalists | None:
-        """The finalists of an earlier session that opened the test set; they are final."""
+        """Return the finalists of an earlier session that opened the test set; they are final."""
         return None
 
     def record(self, use: UseKind, items: Sequence[int], finalists: Finalists | None = None) -> None:
@@ -87,15 +87,15 @@ class Improvement:
     """The result of an improvement.
 
     Attributes:
-        searched: what was tried for each criterion.
-        noise: share of verdicts that changed when the original was graded twice, by criterion.
+        searched: the search result for each criterion.
+        noise: the share of verdicts that changed when the original was graded twice, by criterion.
         retest: the difference between the two gradings of the original and its interval, by criterion.
         agreement: the measure of the original on the teaching set, by criterion.
-        finalists: what was tested.
+        finalists: the tested candidates.
         decisions: the decision on each candidate.
         second: the gain of each candidate under the second judge.
-        skipped: criteria that were left alone, and why.
-        failed: failed judgments of each candidate on the items that test; they count as wrong.
+        skipped: criteria that were not improved, with the reason.
+        failed: the number of failed judgments of each candidate on the test items; they count as wrong.
     """
 
     searched: list[SearchResult] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Improvement:
 
 @dataclass
 class Study:
-    """An improvement that is under way.
+    """An improvement in progress.
 
     Attributes:
         labelled: rubric and labels.
@@ -129,7 +129,7 @@ class Study:
         second: a second judge, only for the test set.
         proposals: candidates from elsewhere.
         uses: records that the test set was opened.
-        note: takes events of the log.
+        note: collects events of the log.
     """
 
     labelled: LabelledRubric
@@ -257,7 +257,7 @@ class Study:
                 found.skipped[self.labelled.names[searched.place]] = failure.message
 
     def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
-        """The weights fitted on the choosing set, or on these items; None if none differs."""
+        """Return the weights fitted on the choosing set, or on these items; None if none differs."""
         if not self.aims.weights:
             return None
         rows = list(items if items is not None else (self.split.choose or self.split.test))
@@ -333,7 +333,7 @@ class Study:
 
 
 def compute_test_confidence(aims: Aims, split: SampleSplit) -> float:
-    """The confidence of the test: a nested split has half the error rate, as its folds share what they chose on.
+    """Return the confidence of the test; a nested split has half the error rate, because its folds share data.
 
     Example:
         >>> [compute_test_confidence(Aims(), SampleSplit((), (), (), folds)) for folds in (((),), ())]

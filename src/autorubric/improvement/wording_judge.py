@@ -57,7 +57,7 @@ class LedgerJudge:
     async def judge(
         self, wording: Wording, items: Sequence[int], *, retest: bool = False
     ) -> dict[int, WordingOutcome]:
-        """The outcome of each item.
+        """Return the outcome of each item.
 
         Raises:
             Stopped: no further call can succeed (in a group of exceptions), or more than a tenth of the judgments

@@ -33,7 +33,7 @@ _LONGEST_SHOWN = 4000
 
 @cache
 def load_writer_prompt() -> Template:
-    """The prompt that asks for wordings."""
+    """Return the prompt that asks for wordings."""
     return Template.from_package("improve")
 
 
@@ -45,7 +45,7 @@ def _load_reply_schema() -> ReplySchema:
 def build_request(
     template: Template, labelled: LabelledRubric, commission: Commission, draw: int = 0, reasoning: Reasoning = "drop"
 ) -> Request:
-    """The request for alternatives to a wording, with submissions as their judge sees them."""
+    """Return the request for alternatives to a wording, with submissions as their judge sees them."""
 
     def show(case: WriterItem) -> dict[str, Any]:
         seen = split_reasoning(labelled.dataset[case.item].submission, reasoning)[1]
@@ -73,7 +73,7 @@ def build_request(
 
 @cache
 def _list_checks() -> str:
-    """The package's own checks that need no further package, as calls."""
+    """Return the package's own checks that need no further package, as calls."""
     # Not those that a program registers: requests must not depend on when it does.
     modules = {module.__name__ for module in BUILT_IN}
     own = [
@@ -93,7 +93,7 @@ def _list_parameters(function: Any) -> list[str]:
 
 
 def read_alternatives(reply: Reply, commission: Commission, author: str) -> Answer[list[Wording]] | Unreadable:
-    """The candidates in a reply, at most as many as were asked for.
+    """Return the candidates in a reply, at most as many as were asked for.
 
     Example:
         >>> text = '{"alternatives": [{"kind": "reword", "requirement": "Names the heat.", "reason": "Vague."}]}'
@@ -118,7 +118,7 @@ def read_alternatives(reply: Reply, commission: Commission, author: str) -> Answ
 
 
 def read_wording(entry: Any, name: str, parent: Wording, author: str) -> Wording:
-    """The candidate in one entry of a list.
+    """Return the candidate in one entry of a list.
 
     Raises:
         InputError: it has no requirement, or what its kind needs is missing.
@@ -159,7 +159,7 @@ class Writer:
         labelled: the labelled items.
         template: the prompt.
         draws: the first draw of this generation of replies.
-        note: takes events of the log.
+        note: collects events of the log.
         reasoning: whether the judge sees the reasoning of the submissions.
     """
 
@@ -172,7 +172,7 @@ class Writer:
     reasoning: Reasoning = "drop"
 
     async def write(self, commission: Commission) -> list[Wording] | Failure:
-        """The candidates, or why there are none.
+        """Return the candidates, or why there are none.
 
         Raises:
             Stopped: no call to the writer can succeed.
@@ -202,7 +202,7 @@ class Stopped(Exception):
 
 
 def read_proposals(path: Path, labelled: LabelledRubric) -> list[Wording]:
-    """The candidates in a file: a list of `{criterion, requirement, reason, …}`, in JSON, YAML or TOML.
+    """Return the candidates in a file: a list of `{criterion, requirement, reason, …}`, in JSON, YAML or TOML.
 
     A second requirement is `second`, a check is `check: {name, parameters}`; entries without a requirement, such as
     findings that propose nothing, are left out. Other keys (`quote`, `severity`) are allowed.
@@ -253,7 +253,7 @@ def _read_proposal(entry: Any, number: int, labelled: LabelledRubric, path: Path
 
 
 def find_places(labelled: LabelledRubric, names: Sequence[str]) -> tuple[int, ...] | None:
-    """The places of the criteria that are named; None if none is.
+    """Return the places of the criteria that are named; None if none is.
 
     Raises:
         InputError: the rubric has no such criterion.

@@ -49,7 +49,7 @@ class StatisticSettings(Settings):
 
     @property
     def draws(self) -> Draws:
-        """The draws of permutation tests and of posteriors."""
+        """The number of draws, the seed and the level for permutation tests and posteriors."""
         return Draws(self.replicates, self.confidence, self.seed)
 
 
@@ -139,7 +139,7 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
 
 
 def measure_agreement(stored: StoredRun, truth: RubricDataset, settings: AgreeSettings) -> MetricsResult:
-    """`agree` for a stored run and its labels."""
+    """Do the work of `agree` for a stored run and its labels."""
     if all(item.ground_truth is None for item in truth.items):
         raise InputError(
             "no item has labels to compare the verdicts with",
@@ -258,11 +258,11 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
 
 @run_job(ScoreSettings)
 def agree_scores(run: Path, settings: ScoreSettings) -> HumanScoreAgreement:
-    """How the scores of a run relate to human scores of whole submissions, on any scale; needs no labels.
+    """Compare the scores of a run with human scores of whole submissions, on any scale; needs no labels.
 
-    Correlations over all items, and the share of pairs of submissions to one query that the run orders as people do
-    (the accuracy on preferences: score the chosen submission 1 and the rejected one 0). The values of each criterion
-    are compared with the same scores.
+    Computes correlations over all items, and the pairwise accuracy: the share of pairs of submissions to one query
+    that the run orders as people do (for preferences, score the chosen submission 1 and the rejected one 0). The
+    values of each criterion are compared with the same scores.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -310,7 +310,7 @@ OF_LABEL_STORES = "with a label store, whose pairs may be drawn with unequal pro
 
 
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:
-    """Refuse `simulate`; `where` says in which mode it has no effect."""
+    """Raise an error if `simulate` is set; `where` names the mode in which it has no effect."""
     if settings.simulate:
         raise InputError(
             f"--simulate (Python: simulate=True) resamples the labelled items of one run; it has no effect {where}"
@@ -318,5 +318,5 @@ def refuse_simulation(settings: AgreeSettings, where: str) -> None:
 
 
 def name_runs(run: Path, other: Path) -> tuple[str, str]:
-    """The names of two runs in a report: their folder names, or the full paths if these are equal."""
+    """Return the names of two runs for a report: their folder names or, if these are equal, their full paths."""
     return (run.name, other.name) if run.name != other.name else (str(run), str(other))

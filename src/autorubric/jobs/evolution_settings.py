@@ -1,4 +1,4 @@
-"""How rubrics evolve: the settings that `evolve` and `serve` share."""
+"""The settings of evolution that `evolve` and `serve` share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EvolutionSettings(ModelSettings):
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
     def build_evolution_rule(self) -> EvolutionRule:
-        """How rubrics evolve.
+        """Return the rule for what an evolution may change.
 
         Raises:
             ConfigError: settings contradict each other.
@@ -54,11 +54,11 @@ class EvolutionSettings(ModelSettings):
         )
 
     def build_writer_config(self, name: str) -> dict[str, LLMConfig]:
-        """The configuration of the model that proposes criteria."""
+        """Return the configuration of the model that proposes criteria."""
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
         [spec] = self.build_specs([name], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}
 
 
 OF_EVOLUTION: Any = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
-"""The settings that need a model that proposes criteria."""
+"""Settings that have no effect without a model that proposes criteria."""

@@ -42,7 +42,7 @@ from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rol
 from autorubric.training.observations import RUBRIC
 
 _AT_ONCE = 16
-"""Queries in progress at a time; each asks for several verdicts at once."""
+"""Maximum queries in progress; each requests several verdicts at once."""
 _TOKENS_AN_ENTRY = 80
 _UNMET = (
     '{"explanation": "", "criterion_status": "UNMET"}',
@@ -72,7 +72,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
 
     @property
     def splits(self) -> bool:
-        """The writer splits criteria."""
+        """True, because the writer splits criteria."""
         return True
 
     @model_validator(mode="after")
@@ -120,7 +120,7 @@ class EvolveResult:
         return self.out / versions.EVOLVED_FILE
 
     def count(self, what: str) -> int:
-        """The number of criteria `added`, `returned`, `retired`, `rejected` or `split`, or of rubrics `changed`."""
+        """Count the criteria `added`, `returned`, `retired`, `rejected` or `split`, or the rubrics `changed`."""
         return versions.count_changes(self.lineages)[what]
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ class EvolveResult:
 
 @run_job(EvolveSettings)
 async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResult:
-    """Evolve rubrics: add criteria that discriminate, retire those that do not.
+    """Evolve rubrics: add criteria that discriminate between rollouts, and retire those that do not.
 
     For each query, a model proposes criteria and pitfalls. Judges grade them on the rollouts; those that pass the
     gates of `synthesize` are added, at most `most_added`. Every change is a version in `rubric_versions.jsonl`.
@@ -212,11 +212,11 @@ class EvolutionRun(RecordedRun):
         self.done += 1
 
     def count(self) -> tuple[int, int, int]:
-        """The numbers of all, decided and undecided queries."""
+        """Return the numbers of all, decided and undecided queries."""
         return len(self.groups), self.done, self.undecided.total()
 
     def build_entries(self) -> dict[str, Any]:
-        """The fingerprint of the prompt."""
+        """Return the fingerprint of the prompt."""
         return {"templates": {"evolve": load_evolve_prompt().fingerprint}}
 
 
@@ -253,7 +253,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
 
 
 def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
-    """The rule for what may change; the gates of a reward never do."""
+    """Return the rule for what may change; the gates of a reward never change."""
     rule, gates = settings.build_evolution_rule(), list((read_manifest(source) or {}).get("gates") or ())
     if folder := find_ledger_folder(source):
         with ledger_view(folder) as view:
@@ -265,7 +265,7 @@ def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:
-    """The rollouts of a run, by query and rubric.
+    """Return the rollouts of a run, by query and rubric.
 
     Raises:
         InputError: it has no rollouts, or it is damaged.
@@ -281,10 +281,10 @@ def _read_rollouts(source: Path) -> list[RolloutGroup]:
 
 
 def _check_newest(groups: Iterable[RolloutGroup], log: versions.VersionLog, source: Path) -> None:
-    """Refuse rollouts that were not graded by the newest version of their rubric.
+    """Raise an error for rollouts that were not graded by the newest version of their rubric.
 
     Raises:
-        InputError: some queries have such rollouts and are not decided yet.
+        InputError: some undecided queries have such rollouts.
     """
     old = []
     for group in groups:
@@ -304,7 +304,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: versions.VersionLog, sour
 
 
 def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
-    """What distinguishes this evolution from others in its directory; a new source run continues the versions."""
+    """Return the entries that identify this evolution in its directory; a new source run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {
         "judges": sorted(grader.judge_ids),
@@ -316,9 +316,9 @@ def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> di
 
 
 async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
-    """The calls that the evolution would make, per model; sends no request and writes nothing.
+    """Return the calls that the evolution would make, per model; sends no request and writes nothing.
 
-    Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
+    The writer is assumed to propose as many criteria as it may, after a split that the gates rejected.
     """
     groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
     rule, log = _build_rule(source, settings), versions.read_log(out / versions.VERSIONS_FILE)
@@ -358,7 +358,7 @@ async def _count_calls(evolver: Evolver, number: int, group: RolloutGroup, linea
 
 
 def _assume_verdict(request: Request, read: Read) -> Answer[Any] | None:
-    """UNMET for a judge's request; an empty answer for a relevance request."""
+    """Return UNMET for a judge's request and an empty answer for a relevance request."""
     if request.role == "licence":
         return Answer({}, Reply(""))
     found: Sequence[Any] = [read(Reply(text)) for text in _UNMET]

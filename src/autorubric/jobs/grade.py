@@ -46,7 +46,7 @@ GradeData: TypeAlias = RubricDataset | Path | str | Rows
 
 
 def check_data(value: Any) -> Any:
-    """The `data` argument, with a string as a path and a DataFrame as rows; anything else is refused."""
+    """Return the `data` argument with a string converted to a path and a DataFrame to rows; refuse other types."""
     if isinstance(value, str | Path):
         return make_path(value)
     if isinstance(value, RubricDataset):
@@ -215,7 +215,7 @@ def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> R
 
 
 def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, ShardPart | None]:
-    """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
+    """Return the items of this run's shard, and its entry in the manifest; without a shard, all items and None."""
     part = settings.build_division().build_part(lambda: encode_dataset(whole), len(whole))
     if part is None:
         return whole, None
@@ -254,7 +254,7 @@ def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: Gra
 
 
 async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
-    """The result of a dry run: no request is made and nothing is written."""
+    """Return the result of a dry run, which sends no request and writes nothing."""
     models = (await grader.open_session()).models
     check_priced(models, settings.budget_usd)
     settings.show_stand_ins(len(dataset), [model.name for model in models.values()])

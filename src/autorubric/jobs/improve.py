@@ -1,4 +1,4 @@
-"""`autorubric.improve`: change a rubric where labels prove a gain."""
+"""`autorubric.improve`: change a rubric where held-out labels show a gain."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     start_over: bool = setting(False, "Ignore saved replies; needs labels that no run has used.", group="Run")
 
     def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
-        """The models of these names, with the configuration from `configs` if it has one."""
+        """Return the judges with these model names; a name in `configs` gets the configuration there."""
         others = iter(super().build_specs([name for name in names if name not in self.configs], key_env, of, **own))
         return [JudgeSpec(self.configs[name], name) if name in self.configs else next(others) for name in names]
 
@@ -133,7 +133,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     }
 
     def build_writer_config(self) -> dict[str, LLMConfig]:
-        """The configuration of the writer; empty if there is none."""
+        """Return the configuration of the writer; empty if there is none."""
         if self.writer is None:
             return {}
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
@@ -141,7 +141,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         return {"writer": spec.llm_config}
 
     def build_second_grader(self) -> CriterionGrader | None:
-        """The second judge of the test set, as a grader; None if there is none.
+        """Return the second judge of the test set, as a grader; None if there is none.
 
         Raises:
             InputError: it is one of the judges.
@@ -202,8 +202,8 @@ class ImprovementInputs:
     Attributes:
         labelled: the rubric and the labels.
         proposals: the wordings from a file.
-        places: the criteria to work on: the named ones or, without a writer, those with a proposal. None lets the
-            run choose.
+        places: the criteria to improve: the named ones or, without a writer, those with a proposal; None lets the run
+            choose.
         used: the record of items that earlier runs used.
     """
 
@@ -255,7 +255,7 @@ class ImprovementInputs:
         return cls(labelled, tuple(proposals), places, UsedItems(_find_used_path(settings)))
 
     def draw_split(self, settings: ImproveSettings) -> DrawnSplit:
-        """The split of the run in the directory, or a new one.
+        """Return the split of the run in the directory, or a new one.
 
         Raises:
             InputError: too few unused labels are left.
@@ -273,11 +273,11 @@ class ImprovementInputs:
         return DrawnSplit(uuid4().hex, split, labels)
 
     def digest_labels(self) -> str:
-        """A digest of items, labels and groups."""
+        """Return a digest of items, labels and groups."""
         return _digest([self.labelled.digests, self.labelled.truth.tolist(), self.labelled.groups.tolist()])
 
     def describe_run(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
-        """What distinguishes this run from another one in its directory."""
+        """Return the entries that identify this run among others in its directory."""
         own = ("writer", "candidates", "rounds", "most_criteria", "measure", "confidence_level", "split", "seed")
         return {
             "rubric": _digest(self.labelled.rubric.to_dict()),
@@ -296,7 +296,7 @@ class ImprovementInputs:
 
 
 def _list_reply_fields(configs: Mapping[str, LLMConfig]) -> list[list[Any]]:
-    """The fields of configurations that shape replies; addresses, keys and limits may differ when a run resumes."""
+    """List the configuration fields that affect replies; addresses, keys and limits may differ in a resumed run."""
     fields = ("model", "temperature", "max_tokens", "top_p", "thinking", "seed", "extra_params")
     return [[name, *(getattr(config, field) for field in fields)] for name, config in sorted(configs.items())]
 
@@ -319,14 +319,14 @@ def _read_labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
 
 
 def _find_labelled_run(labels: Path) -> Path | None:
-    """The run directory with the labels, from its own path or the path of its label store."""
+    """Return the run directory that `labels` names, directly or as the path of its label store; else None."""
     run = find_labelled_run(labels) or labels
     is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
     return run.resolve() if is_run else None
 
 
 def _explain_overlooked_labels(labelled: LabelledRubric) -> str:
-    """The error if columns named like criteria may be labels that would be ignored; else empty."""
+    """Return an error message if columns named like criteria may be overlooked labels; else an empty string."""
     columns = set[str]().union(*(item.metadata for item in labelled.dataset))
     named = [name for name in labelled.names if name in columns]
     if not named:
@@ -348,7 +348,7 @@ def _find_used_path(settings: ImproveSettings) -> Path:
     source = _find_labelled_run(labels) or (labels.resolve() if labels.is_dir() else labels)
     if source.name != "-" and (source.is_file() or source.is_dir()):
         return source.with_name(f"{source.name}.used.jsonl")
-    warn(f"{own} records which items were used; pass --used FILE (Python: used=) so that they decide in no other run")
+    warn(f"used items are recorded in {own}; pass the same --used FILE (Python: used=) to all runs on these labels")
     return own
 
 

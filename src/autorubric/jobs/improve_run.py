@@ -54,7 +54,7 @@ class ImprovementRun(RecordedRun):
         draws: the first draw of this generation of replies.
         counts: the counts of gradings.
         notes: events of the log.
-        before: how often the writer returned alternatives in an earlier session.
+        before: the number of times that the writer returned alternatives in earlier sessions.
         found: the result; None if the run was stopped.
     """
 
@@ -71,7 +71,7 @@ class ImprovementRun(RecordedRun):
     found: Improvement | None = None
 
     async def execute(self) -> None:
-        """Carry out the study; stop if no call can succeed or too many failed."""
+        """Run the study; stop if no further call can succeed or too many calls failed."""
         try:
             self.found = await self._build_study().run()
         except* Stopped as several:
@@ -107,17 +107,17 @@ class ImprovementRun(RecordedRun):
         self.notes.append({"event": kind, **values})
 
     def count(self) -> tuple[int, int, int]:
-        """The numbers of wanted, successful and failed gradings."""
+        """Return the numbers of wanted, successful and failed gradings."""
         counts = self.counts
         return counts.wanted, counts.done - counts.failed, counts.failed
 
     def build_entries(self) -> dict[str, Any]:
-        """How often the writer returned alternatives (the maximum of all sessions), and the prompt."""
+        """Return the writer's prompt, and how often it returned alternatives (the maximum over all sessions)."""
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": load_writer_prompt().fingerprint}}
 
     def describe(self) -> dict[str, Any]:
-        """What the record says about the run."""
+        """Return the entries about the run for the record."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -196,14 +196,14 @@ def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: L
         made, record = apply_undo(rubric, record, names)
         run_files.write_page(out, record)
     rubric.to_file(out / run_files.ORIGINAL_FILE)
-    # Without the log, nobody knows what was undone.
+    # Without the log, it is unknown which changes were reverted.
     if (out / run_files.LOG_FILE).exists() or not (out / run_files.RUBRIC_FILE).exists():
         made.to_file(out / run_files.RUBRIC_FILE)
     return ImproveResult(made, record, out, ledger.add_up(), again=True)
 
 
 def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
-    """`writer` if it may differ: no alternatives were returned, and the last session was not killed."""
+    """Return `writer` if it may be exchanged: it returned no alternatives, and the last session was not killed."""
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
 
 
@@ -245,9 +245,9 @@ _TOKENS_AN_ALTERNATIVE = 150
 
 
 async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSettings) -> ImproveResult:
-    """The calls that the run would make, per model; sends no request and writes nothing.
+    """Return the calls that the run would make, per model; sends no request and writes nothing.
 
-    Replies on record are used; where one is missing, each round is assumed to find something better.
+    Recorded replies are used; where one is missing, each round is assumed to find a better wording.
     """
     grader, second, out = make_grader(settings), settings.build_second_grader(), Path(settings.out)
     split, labelled = inputs.draw_split(settings).split, inputs.labelled
@@ -287,10 +287,10 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
 
 @dataclass
 class _AssumedJudge(LedgerJudge):
-    """Judges by the replies on record; without one, the original is wrong and each round's wordings are better.
+    """Judges by recorded replies; without one, the original is assumed wrong and each round's wordings better.
 
     Attributes:
-        rounds: of writing; round r repairs r of `rounds` + 1 errors.
+        rounds: the number of rounds of writing; round r corrects r of `rounds` + 1 errors.
     """
 
     rounds: int = 1
@@ -299,7 +299,7 @@ class _AssumedJudge(LedgerJudge):
     async def judge(
         self, wording: Wording, items: Sequence[int], *, retest: bool = False
     ) -> dict[int, WordingOutcome]:
-        """The outcome of each item."""
+        """Return the outcome of each item."""
         found = {}
         for item in items:
             outcome = await self._judge_item(wording, item, retest)
@@ -319,7 +319,7 @@ class _AssumedJudge(LedgerJudge):
 
 
 def _assume_alternatives(request: Request, read: Read, count: int) -> Answer[Any] | None:
-    """Different wordings of usual length for a writer's request."""
+    """Return distinct wordings of typical length for a writer's request; None for other requests."""
     if request.role != WRITER:
         return assume_demands(request)
     own = crc32(request.messages[-1].content.encode("utf-8", "surrogatepass"))  # no text is proposed twice

@@ -1,4 +1,4 @@
-"""Public functions built from settings models, and the settings that several of them share."""
+"""Decorators that build public functions from settings models, and the settings that several functions share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Returned_co = TypeVar("Returned_co", covariant=True)
 
 
 class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
-    """A public function. Its keyword parameters are the fields of its settings model.
+    """A public function whose keyword parameters are the fields of its settings model.
 
     The first argument may also be a settings object; keyword arguments then replace its fields.
     """
@@ -70,7 +70,7 @@ class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
 
 
 def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R]]:
-    """Make a function of `(data, settings)` callable with the fields of `model` as keyword arguments.
+    """Decorate a function of `(data, settings)` to take the fields of `model` as keyword arguments.
 
     The model's positional argument becomes the function's first argument.
 
@@ -125,8 +125,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 @contextmanager
 def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
-    """Within the block, models send batches as the settings say; a dry run ends with an estimate of the duration."""
-    # A stronger judge needs the verdicts of the others, and judges need sampled answers.
+    """Within the `with` block, models send batches as configured; a dry run ends with an estimate of the duration."""
+    # A stronger judge waits for the verdicts of the others, and judges wait for sampled answers.
     stages = 1 + sum(bool(getattr(settings, name, ())) for name in ("escalate_to", "sample"))
     tell = getattr(getattr(settings, "progress", None), "tell", None) or _LOG.info
     detach, cancel = settings.batch_detach and not settings.batch_cancel, settings.batch_cancel
@@ -151,7 +151,7 @@ def _allow_missing_keys() -> Iterator[None]:
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
-    """The synchronous version of an async function; also works inside a running event loop (a notebook)."""
+    """Return the synchronous version of an async function; also works inside a running event loop (a notebook)."""
 
     def call_and_wait(data: Any = None, /, **given: Any) -> R:
         returned: R = wait_for(called(data, **given))
@@ -167,7 +167,7 @@ def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
 
 
 def _order_fields(model: Any) -> dict[str, FieldInfo]:
-    """The fields of a model, positional arguments first."""
+    """Return the fields of a model, positional arguments first."""
     fields = model.model_fields
     return dict(sorted(fields.items(), key=lambda item: not build_flag(*item).argument))
 
@@ -199,7 +199,7 @@ def _build_signature(fields: dict[str, FieldInfo], first: str | None, function: 
 
 
 def _strip_validators(annotation: Any) -> Any:
-    """A type without the validators that pydantic attaches to it."""
+    """Return a type without the validators that pydantic attaches to it."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _strip_validators(members[0])
@@ -231,7 +231,7 @@ Columns: TypeAlias = Mapping[str, str] | Names
 
 
 def column_setting(help: str) -> Any:
-    """A setting that names columns of rows."""
+    """Return a setting that names columns of rows."""
     return setting((), help, metavar="ROLE=NAME", group="Input")
 
 
@@ -254,7 +254,7 @@ RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_read_directory)]
 def run_job(
     model: Callable[P, S],
 ) -> Callable[[Callable[[Path, S], R]], Job[EvalResult | SelectionResult | SynthesisResult | Path | str, S, P, R]]:
-    """`job` for a function that takes a run directory."""
+    """Return the decorator `job` for a function that takes a run directory."""
     decorate: Callable[[Callable[[Path, S], R]], Any] = job(model)
     return decorate
 
@@ -280,7 +280,7 @@ _SIZES = {"": 0, "auto": 0, "true": 0, "none": None, "false": None}
 
 
 def _read_size(value: Any) -> int | None:
-    """The maximum number of requests in a batch, 0 for the provider's limit; None without batches."""
+    """Return the maximum number of requests in a batch, 0 for the provider's limit; None without batches."""
     text = str(value).strip().lower()
     if text in _SIZES:
         return _SIZES[text]
@@ -337,7 +337,7 @@ class RunSettings(Settings):
     needs: ClassVar = {"--log-json FILE": ("log_prompts",)}
 
     def dump_for_processes(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
-        """The settings that worker processes of this run need, as JSON values.
+        """Return the settings that worker processes of this run need, as JSON values.
 
         Args:
             what: names the run in messages.
@@ -354,14 +354,14 @@ class RunSettings(Settings):
             raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
 
     def attempts_logged(self) -> AbstractContextManager[None]:
-        """Within the block, log each request attempt to the file of `log_json`."""
+        """Within the `with` block, log each request attempt to the file of `log_json`."""
         from autorubric.llm.attempts import attempt_log
 
         log = None if self.log_json is None else Path(self.log_json)
         return attempt_log(log, str(self.out), prompts=self.log_prompts)
 
     def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
-        """Let `progress` show which of these models only stand in for real ones, before any request."""
+        """Before any request, let `progress` show which of these models are stand-ins for real ones."""
         if self.progress is not None:
             from autorubric.llm.models import find_stand_in_note
 

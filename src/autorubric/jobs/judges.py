@@ -31,12 +31,12 @@ from autorubric.settings import LocalName, Names, setting
 
 
 def key_variable(help: str, group: str, *, hidden: bool = True) -> Any:
-    """A setting that names the environment variable of an API key."""
+    """Return a setting that names the environment variable of an API key."""
     return setting(None, help, group=group, hidden=hidden, secret=True)
 
 
 def reply_limit(default: int, help: str, group: str) -> Any:
-    """A setting with the maximum number of tokens of a reply."""
+    """Return a setting with the maximum number of tokens of a reply."""
     return setting(default, help, group=group, ge=1, le=10_000_000)
 
 
@@ -47,7 +47,7 @@ _KEYS = {
     "audit_key_env": ("audit",),
     "reviewer_key_env": ("reviewer",),
 }
-"""The settings that name models, by the setting that names their key; `api_key_env` is for the rest."""
+"""The settings that name models, by the setting for their API key; `api_key_env` applies to all others."""
 
 
 class ModelSettings(EndpointSettings):
@@ -69,7 +69,7 @@ class ModelSettings(EndpointSettings):
         return self
 
     def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
-        """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
+        """Return a judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
 
         If several addresses serve one model, the id of the first judge is the model's name; those of the others are
         `MODEL@BASE_URL`.
@@ -78,7 +78,7 @@ class ModelSettings(EndpointSettings):
             names: the names as given.
             key_env: the environment variable with their key; None uses `api_key_env`.
             of: the prefix of their temperature flag, such as `sample-`.
-            own: their temperature, tokens and further fields of `LLMConfig`.
+            own: their temperature, token limit and further fields of `LLMConfig`.
 
         Raises:
             ConfigError: a model is given twice, or a setting is wrong.
@@ -168,7 +168,7 @@ class JudgeSettings(ModelSettings):
 
     @property
     def splits(self) -> bool:
-        """Whether a model is named that can split criteria."""
+        """Whether the settings name a model that can split criteria."""
         return False
 
     @model_validator(mode="after")
@@ -190,11 +190,11 @@ class JudgeSettings(ModelSettings):
             judges = len(self.judge)
             raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")
         if bool(self.few_shot) != (self.training_data is not None):
-            raise ConfigError("--few-shot N and --training-data FILE go together")
+            raise ConfigError("--few-shot N and --training-data FILE must be used together")
         return self
 
     def list_judge_settings(self) -> tuple[str, ...]:
-        """The settings that need a judge."""
+        """Return the settings that need a judge."""
         own = (
             name
             for name, flag in JudgeSettings.list_flags().items()
@@ -211,7 +211,7 @@ def make_grader(
     length_penalty: LengthPenalty | None = None,
     run_dir: Path | None = None,
 ) -> CriterionGrader:
-    """The grader that the settings describe; with `run_dir`, it records replies there.
+    """Build the grader that the settings describe; with `run_dir`, it records replies there.
 
     Raises:
         ConfigError: a model, key, endpoint or price cannot be used; nothing was spent.
@@ -265,7 +265,7 @@ def make_grader(
 
 
 def digest_examples(grader: CriterionGrader) -> dict[str, str]:
-    """The digest of the few-shot examples, for manifests; empty without examples."""
+    """Return the digest of the few-shot examples, for manifests; empty without examples."""
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
@@ -273,7 +273,7 @@ def digest_examples(grader: CriterionGrader) -> dict[str, str]:
 
 
 def _name_flag(problem: str, model: str, of: str) -> str:
-    """The problem, with the flag instead of the field that it sets."""
+    """Return the problem with the name of the flag in place of the field that it sets."""
     for field, flag in (("temperature", f"{of}temperature"), ("timeout", "timeout")):
         head = f"model {model!r} has {field}="
         if problem.startswith(head):
@@ -296,7 +296,7 @@ def build_experiment_plan(
     labels: Sequence[str],
     compared: tuple[str, ...],
 ) -> ExperimentPlan:
-    """The plan of a run with these settings.
+    """Return the plan of a run with these settings.
 
     Args:
         settings: the settings.
@@ -304,7 +304,7 @@ def build_experiment_plan(
         grader: the grader, built from the settings.
         part: the shard, if the run is one.
         labels: the notes on stand-ins, for the manifest.
-        compared: names of settings that change results.
+        compared: names of settings that affect results.
     """
     parts = (split_reasoning(item.submission, settings.reasoning) for item in dataset)
     if count := len(answers := [answer for reasoning, answer in parts if reasoning]):

@@ -46,7 +46,7 @@ class LabelledScore:
 
     Attributes:
         estimate: the mean score with its interval.
-        labels: the number of labels behind it.
+        labels: the number of labels that it is based on.
         clamped: items whose score is clamped to [0, 1]; the estimate is of scores before clamping.
         notes: remarks for the reader.
     """
@@ -96,7 +96,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
 
 def estimate_labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
-    """The mean score estimated from completed files of `label_next`.
+    """Return the mean score estimated from completed files of `label_next`.
 
     Raises:
         InputError: the files belong to another run or to another state of its labels.
@@ -108,7 +108,7 @@ def estimate_labelled_score(settings: LabelSettings, confidence: float) -> Label
 
 
 def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, label_choice.JudgedPairs]:
-    """The graded dataset, the labels in completed files, and the pairs of item and criterion."""
+    """Return the graded dataset, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
     return truth, read_filled_labels(settings.files, truth), label_choice.read_pairs(stored, truth)
@@ -118,15 +118,15 @@ def _list_notes(pairs: label_choice.JudgedPairs, filled: FilledLabels, estimate:
     yield from filled.find_open_batches()
     if pairs.clamped:
         yield (
-            f"{pairs.clamped} of {len(pairs.items)} scores are clamped to [0, 1], this estimate is not; "
-            "label whole items and use --corrected for the mean of clamped scores"
+            f"{pairs.clamped} of {len(pairs.items)} scores are clamped to [0, 1], but this estimate is not; "
+            "for the mean of clamped scores, label whole items and use --corrected"
         )
     if estimate.reason:
         yield estimate.reason
 
 
 def _refuse_other_state(pairs: label_choice.JudgedPairs, filled: FilledLabels) -> None:
-    """Refuse labels that were drawn when another number of pairs was open."""
+    """Raise an error if labels were drawn when a different number of pairs was open."""
     label_choice.apply_labels(pairs, filled.labels)
     for batch in sorted({label.batch for label in filled.labels}):
         then = filled.draws[batch][1]
@@ -156,7 +156,7 @@ class FilledLabels(NamedTuple):
 
     Attributes:
         labels: the labels.
-        draws: by batch, what `read_draw` returns.
+        draws: the result of `read_draw` for each batch.
         rows: the labels, and the drawn pairs without one, whose verdict is empty.
     """
 
@@ -165,29 +165,29 @@ class FilledLabels(NamedTuple):
     rows: list[label_choice.CellLabel]
 
     def weight_labels(self) -> list[label_choice.CellLabel]:
-        """The labels, weighted for those of their batch that are still open."""
+        """Return the labels, weighted to account for pairs of their batch without a label."""
         got = Counter(label.batch for label in self.labels)
         shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, *_) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
     def find_open_batches(self) -> Iterator[str]:
-        """A note on each batch that has open labels."""
+        """Yield a note on each batch that has pairs without a label."""
         got = Counter(label.batch for label in self.labels)
         for batch, (asked, *_) in sorted(self.draws.items()):
             if 0 < got[batch] < asked:
                 yield (
-                    f"batch {batch}: {got[batch]} of {asked} labels; valid if these are a random part, "
+                    f"batch {batch}: {got[batch]} of {asked} labels; valid only if these are a random part, "
                     "not the easy ones"
                 )
 
 
 def build_row(request: label_choice.LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
-    """The row of a label request.
+    """Return the row of a label request.
 
     Args:
-        request: what to label.
-        batch: the number of the draw it is from.
-        draw: how many pairs were drawn, of how many, and the seed.
+        request: the pair to label.
+        batch: the number of its batch.
+        draw: the text of column `draw`: number of pairs drawn, number of open pairs, and the seed.
         dataset: the graded dataset.
     """
     item = dataset[request.item]
@@ -209,7 +209,7 @@ def build_row(request: label_choice.LabelRequest, batch: int, draw: str, dataset
 
 
 def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledLabels:
-    """The labels in completed files of `--label-next --csv`; rows without a verdict are open.
+    """Read the labels in completed files of `--label-next --csv`; rows without a verdict stay open.
 
     Args:
         paths: the files.
@@ -238,9 +238,9 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
 
 
 def read_draw(text: str) -> tuple[int, int, int, int]:
-    """The number of pairs drawn, of how many, the seed, and the last event that the draw knew of, from column `draw`.
+    """Parse the column `draw`: the pairs drawn, the open pairs, the seed, and the last event before the draw.
 
-    The event is that of the label store, 0 for none.
+    The event is a number of the label store; 0 if there is none.
 
     Raises:
         ValueError: the text is not of this form.
@@ -264,7 +264,7 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
 def _read_row(
     row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
 ) -> tuple[list[label_choice.CellLabel], list[str]]:
-    """The label of a row, with an empty verdict if it is open, or the problems of the row."""
+    """Return the label in a row, with an empty verdict if it is open, and the problems of the row."""
     try:
         label, draw = _read_label(row, dataset), row["draw"].strip()
         read_draw(draw)
@@ -297,7 +297,7 @@ def _list_choices(criterion: Criterion) -> list[str]:
 
 
 def _find_problems(row: Mapping[str, str], label: label_choice.CellLabel, dataset: RubricDataset) -> Iterator[str]:
-    """Problems: id or name differ from the dataset's, or the criterion does not have the verdict."""
+    """Yield a problem for an id or name that differs from the dataset's, and for a verdict of no option."""
     if not 0 <= label.item < len(dataset):
         return
     rubric = dataset.get_item_rubric(label.item).rubric

@@ -10,7 +10,7 @@ from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_tabl
 from autorubric.dataset.label_table import LabelTable, PartialLabels
 from autorubric.errors import InputError, warn
 from autorubric.jobs.job import Columns, DatasetSource, RunSource, column_setting
-from autorubric.labels.label_store import History, find_labelled_run, read_history, store_path
+from autorubric.labels.label_store import STORE, History, find_labelled_run, read_history
 from autorubric.settings import FileNames, Settings, setting
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LabelChoice(Settings):
-    """Which labels count; by default those of the graded dataset, else those of the run's label store."""
+    """The choice of labels; by default those of the graded dataset, else those of the run's label store."""
 
     dataset: DatasetSource | None = setting(
         None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
@@ -48,11 +48,11 @@ class LabelSettings(LabelChoice):
 
 
 NAMELESS = "labels"
-"""The annotator of labels in a file without annotators."""
+"""The annotator name for labels in a file without annotators."""
 
 
 def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
-    """The graded dataset with the labels that the settings refer to; warnings list what did not match.
+    """Read the graded dataset with the labels that the settings refer to; warnings list what did not match.
 
     Raises:
         InputError: the labels are for other items or criteria, or a file is wrong.
@@ -70,7 +70,7 @@ def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
 
 
 def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
-    """The graded dataset with the labels of `history`; without it, with the chosen or its own labels.
+    """Return the graded dataset with the labels of `history`; without it, with the chosen labels or its own.
 
     Args:
         run: the run.
@@ -78,12 +78,12 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
         history: the labels of single pairs; None if there are none.
 
     Raises:
-        InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.
+        InputError: the labels are for other items or criteria, a file is wrong, or the labelled pairs were drawn.
     """
     if history is None:
         if not settings.is_default:
             return read_labels(run, settings)
-        if store_path(run.directory).exists():
+        if (run.directory / STORE).exists():
             note_other_labels(run.directory)
         return run.dataset
     from autorubric.labels.exchange import build_labelled_dataset
@@ -97,12 +97,12 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
 
 
 def has_drawn_labels(history: History) -> bool:
-    """Whether some labels are for drawn pairs."""
+    """Return whether any label is for a drawn pair."""
     return any(history.labels(key) for key in history.draws)
 
 
 def resolve_annotator(history: History, name: str | None) -> str | None:
-    """The annotator whose labels of a store count; None for the majority of all annotators.
+    """Return the annotator whose labels in a store count; None for the majority of all annotators.
 
     Raises:
         InputError: this annotator has no labels.
@@ -120,12 +120,12 @@ def note_other_labels(run: Path, count: int | None = None) -> None:
     if count:
         warn(
             f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "
-            f"{store_path(run).parent} for them"
+            f"{(run / STORE).parent} for them"
         )
 
 
 def find_history(settings: LabelChoice, run: StoredRun) -> History | None:
-    """The labels of single pairs that the settings refer to; None for labels of whole items, or none at all.
+    """Return the labels of single pairs that the settings refer to; None for labels of whole items, or none at all.
 
     They come from a label store, its export, or a table with labels for a part of an item's criteria. Without
     `labels` and `dataset`, they come from the run's own store, if there is one and its dataset has no labels.
@@ -138,13 +138,13 @@ def find_history(settings: LabelChoice, run: StoredRun) -> History | None:
         if stores and len(settings.files) > 1:
             raise InputError("--labels takes either one label store or files; not both")
         return read_history(stores[0]) if stores else _read_pair_labels(settings, run)
-    if settings.dataset is not None or not store_path(run.directory).exists():
+    if settings.dataset is not None or not (run.directory / STORE).exists():
         return None
     return read_history(run.directory) if all(item.ground_truth is None for item in run.dataset) else None
 
 
 def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
-    """The labels in an export or in tables that label items partly; None for labels of whole items."""
+    """Return the labels in an export or in tables that label items partly; None for labels of whole items."""
     from autorubric.jobs.submissions import parse_columns
     from autorubric.labels import exchange
 
@@ -159,7 +159,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
         except InputError:
             if not all(map(exchange.is_rows, paths)):
                 raise
-            # Read as a label store, which decides between annotators that disagree.
+            # Read as a label store, which resolves disagreements between annotators.
     columns = parse_columns(settings.column, ("id", *LABEL_ROLES))
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:
@@ -168,13 +168,13 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
 
 
 def has_completed_files(settings: LabelChoice) -> bool:
-    """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
+    """Return whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
     paths = settings.files
     return bool(paths) and not any(map(find_labelled_run, paths)) and _find_label_table(settings) is None
 
 
 def _find_label_table(settings: LabelChoice) -> LabelTable | None:
-    """The labels in files with rows of id, criterion and label; None for files of `--label-next`.
+    """Return the labels in files with rows of id, criterion and label; None for files of `--label-next`.
 
     Raises:
         InputError: files of both kinds are given, or flags for reading rows of labels without such rows.
@@ -196,7 +196,7 @@ def _find_label_table(settings: LabelChoice) -> LabelTable | None:
 
 
 def _has_dataset(paths: list[Path]) -> bool:
-    """Whether the file is a labelled dataset.
+    """Return whether one of the files is a labelled dataset.
 
     Raises:
         InputError: it is given together with other files.

@@ -81,12 +81,12 @@ class LabelStatus:
 
     Attributes:
         pairs: pairs with a label that counts.
-        labelled_items: items with ground truth in the graded dataset, which is not counted here.
-        changed: labelled pairs that have changed since or are gone; they do not count.
+        labelled_items: items with ground truth in the graded dataset, whose labels are not counted here.
+        changed: labelled pairs whose text has changed since, or that are gone; their labels do not count.
         drawn: pairs that were drawn for labelling.
         open: drawn pairs without a label.
         skipped: pairs that an annotator skipped, counted once per annotator.
-        undecided: pairs on which annotators differ, not adjudicated.
+        undecided: pairs on which annotators differ, without adjudication.
         decided: adjudicated pairs.
         annotators: the annotators and their agreement.
     """
@@ -140,7 +140,7 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 
 
 def correct_scores(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
-    """The scores of a run, corrected for the judge's errors; with `simulate`, the coverage of their intervals."""
+    """Correct the scores of a run for the judge's errors; with `simulate`, also measure the intervals' coverage."""
     run, confidence = read_run(settings.run), settings.confidence
     history = find_history(settings, run)
     if history is not None and has_drawn_labels(history):
@@ -264,13 +264,13 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
 
 
 def is_drawn(path: Path) -> bool:
-    """Whether a file was written by `agree --label-next --csv`."""
+    """Return whether a file was written by `agree --label-next --csv`."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and first.fields.keys() >= set(COLUMNS)
 
 
 def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
-    """The draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
+    """Read the draws and labels in completed files; rows without a verdict are drawn pairs that stay open.
 
     Args:
         paths: the files.

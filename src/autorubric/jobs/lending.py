@@ -1,4 +1,4 @@
-"""What several processes share: one budget to borrow from, and one pace per endpoint and key."""
+"""Limits shared by several processes: one budget that they borrow from, and one pace per endpoint and key."""
 
 import asyncio
 import itertools
@@ -12,12 +12,12 @@ from autorubric.llm.http.pace import SPENDS, Pace, SentRequest
 from autorubric.llm.sharing import Amount
 
 _PIECES = 4
-"""A loan is what is left of a budget / (this · number of processes), or what is missing if that is more."""
+"""A loan is the remaining budget / (this · number of processes), or the missing amount if that is more."""
 
 
 @dataclass(slots=True)
 class SharedBudget:
-    """A budget shared by several processes: together, they never exceed it.
+    """A budget that several processes together never exceed.
 
     Example:
         >>> purse = SharedBudget(Amount(100, math.inf), processes=2)
@@ -33,7 +33,7 @@ class SharedBudget:
     lent: dict[Any, Amount] = field(default_factory=dict)
 
     def lend(self, to: Any, missing: Amount) -> Amount | None:
-        """More budget for a process that lacks `missing`; None if too little is left."""
+        """Lend budget to a process that lacks `missing`; return the loan, or None if too little is left."""
         left, pieces = self.compute_left(), _PIECES * self.processes
         if not missing.is_within(left):
             return None
@@ -42,7 +42,7 @@ class SharedBudget:
         return more
 
     def compute_left(self) -> Amount:
-        """The budget that is not lent."""
+        """Return the budget that is not lent."""
         left = self.limit
         for amount in self.lent.values():
             left = left.minus(amount)
@@ -54,23 +54,23 @@ class SharedBudget:
 
 
 _SPENDS = SPENDS / 2
-"""Share of requests that may be refused to find a higher limit; halved, as several processes react later."""
+"""Share of requests that may be refused while probing for a higher limit; halved, as processes react late."""
 
 _TOGETHER = 0.01
 """Minimum seconds between two grants of permits."""
 
 _AGAIN = 0.1
-"""Seconds between two checks of what other processes can spare."""
+"""Seconds between two checks for spare budget in other processes."""
 
 _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
 
 class Borrower(Protocol):
-    """A process that borrows."""
+    """A process that borrows from the shared limits."""
 
     @property
     def name(self) -> Hashable:
-        """Its name, unique among all that have ever borrowed."""
+        """Its name, unique among all processes that ever borrowed."""
         ...
 
     def tell(self, **message: Any) -> None:
@@ -82,7 +82,7 @@ class Borrower(Protocol):
 class SharedPace:
     """Learns a rate limit from the reports of all processes, and grants permits once there is one.
 
-    The algorithm is that of a single process. An outcome counts for the rate at which its permit was granted.
+    The algorithm is the same as in a single process. An outcome counts for the rate at which its permit was granted.
 
     Attributes:
         account: identifies the endpoint and the key.
@@ -132,14 +132,14 @@ class SharedPace:
                 yield sent
 
     def _announce_limit(self, free: Iterable[Borrower]) -> None:
-        """When a limit is detected, inform all processes; later, those that send without a permit."""
+        """Inform all processes when a limit is detected, and later each process that still sends without a permit."""
         if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
             self.is_limited, free = True, self.borrowers()
         for borrower in free if self.is_limited else ():
             borrower.tell(permits={self.account: []})
 
     def _grant(self) -> None:
-        """Grant the permits that are due, one to each process in turn."""
+        """Grant the permits that are due, to the processes in turn."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -160,7 +160,7 @@ class SharedPace:
 
 @dataclass(slots=True)
 class Lender:
-    """Lends from the shared budget and, when that is empty, what other processes can spare; shares rate limits.
+    """Lends from the shared budget or, once that is used up, what other processes can spare; shares rate limits.
 
     Attributes:
         purse: the shared budget.
@@ -214,7 +214,7 @@ class Lender:
 
     async def _lend(self, borrower: Borrower) -> None:
         async with self._lending:
-            # A process that has ended is not in `_missing`.
+            # `_missing` contains only running processes.
             while (missing := self._missing.get(borrower.name)) and (
                 lent := self.purse.lend(borrower.name, missing)
             ) is None:
@@ -230,7 +230,7 @@ class Lender:
                 borrower.tell(lent=lent)
 
     async def _collect(self, borrower: Borrower) -> None:
-        """Take back what other processes can spare, and learn whether their calls in flight may free more."""
+        """Ask other processes for spare budget, and whether their calls in flight may free more."""
         others = [other for other in self.borrowers() if other is not borrower]
         self._asked, self._more = {other.name for other in others}, False
         for other in others:

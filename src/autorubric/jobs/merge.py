@@ -84,7 +84,7 @@ async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
 
 
 def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[ShardPart, ShardParts]:
-    """The common settings of the shards, and the directory of each.
+    """Return the common settings of the shards, and the directory of each.
 
     Args:
         folders: the run directories of all shards, in any order.
@@ -163,7 +163,7 @@ def _check_ended(shard: Shard, found: _ShardRun) -> Iterator[str]:
 
 
 def _check_open(found: _ShardRun) -> Iterator[str]:
-    """The problem of open batches: the merged run would not know them, and pay for their requests again."""
+    """Yield a problem if a shard has open batches: the merged run would pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:
         requests = pluralize(sum(record.count for record in records), "request")

@@ -32,7 +32,7 @@ class RecordedRun(StoppableRun):
         settings: the settings of the run.
         ledger: records its replies.
         models: all models that it calls.
-        made_of: what distinguishes it from another run in its directory.
+        made_of: entries that identify the run among others in its directory.
     """
 
     executor: Executor
@@ -45,7 +45,7 @@ class RecordedRun(StoppableRun):
 
     @abstractmethod
     def count(self) -> tuple[int, int, int]:
-        """The numbers of all, finished and failed rows."""
+        """Return the numbers of all, finished and failed rows."""
 
     @abstractmethod
     def build_entries(self) -> dict[str, Any]:
@@ -62,13 +62,13 @@ class RecordedRun(StoppableRun):
         return find_stand_in_note(model.name for model in self.models.values())
 
     def build_state(self) -> RunState:
-        """The state of the run, for progress displays."""
+        """Return the state of the run, for progress displays."""
         (rows, finished, failed), activity = self.count(), self.activity
         stage = StageState(self.stage, finished, sum(activity.in_flight for activity in activity), failed)
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
 
     async def carry_out(self) -> None:
-        """Execute the run and keep its manifest current; the caller saves the final status.
+        """Execute the run and keep its manifest up to date; the caller saves the final status.
 
         Raises:
             InputError: a key, model or address was refused; nothing was spent.
@@ -110,13 +110,13 @@ async def run_ledger(
     models: Mapping[str, Model],
     free: Callable[[Mapping[str, Any]], Collection[str]] = lambda manifest: (),
 ) -> AsyncIterator[Ledger]:
-    """The ledger of a run in its directory, locked against other processes.
+    """Lock the directory of a run against other processes, and yield its ledger.
 
     Args:
         settings: the settings of the run.
         run: the class of the run.
         files: the files that it writes, in addition to manifest and ledger.
-        made_of: what distinguishes it from another run in the directory.
+        made_of: entries that identify the run among others in the directory.
         models: all models that it calls.
         free: returns, for a manifest, the names in `made_of` that may differ from it.
 
@@ -137,6 +137,6 @@ async def run_ledger(
 
 
 def open_estimate_ledger(out: Path) -> Ledger:
-    """The ledger of a run directory, for a dry run; an empty one if there is none."""
+    """Return the ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
     return Ledger.open(folder) if (folder / LEDGER_FILE).exists() else Ledger.in_memory()

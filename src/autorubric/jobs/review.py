@@ -70,7 +70,7 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
         return self
 
     def build_config(self) -> dict[str, LLMConfig]:
-        """The configuration of the reviewer."""
+        """Return the configuration of the reviewer."""
         how = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         [spec] = self.build_specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
         return {"reviewer": spec.llm_config}
@@ -154,8 +154,8 @@ class ReviewRun(RecordedRun):
         parts: the parts to review.
         draws: the first draw of this generation of replies.
         found: findings by part.
-        lost: why a part was not reviewed.
-        left: the usable findings in the last reply on a lost part.
+        lost: the reason for each part that was not reviewed.
+        left: usable findings in the last reply on a part that was not reviewed.
     """
 
     kind = "review"
@@ -204,11 +204,11 @@ class ReviewRun(RecordedRun):
         ]
 
     def count(self) -> tuple[int, int, int]:
-        """The numbers of all, reviewed and lost parts."""
+        """Return the numbers of all, reviewed and lost parts."""
         return len(self.parts), len(self.found), sum(failure.kind not in NOT_MADE for failure in self.lost.values())
 
     def build_entries(self) -> dict[str, Any]:
-        """The fingerprint of the prompt."""
+        """Return the fingerprint of the prompt."""
         return {"templates": {"review": requests.load_review_prompt().fingerprint}}
 
 
@@ -261,7 +261,7 @@ def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
 
 
 async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
-    """The calls that the review would make; sends no request and writes nothing."""
+    """Return the calls that the review would make; sends no request and writes nothing."""
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(open_estimate_ledger(Path(settings.out)))
         models = await stack.enter_async_context(open_models(settings.build_config(), 1))

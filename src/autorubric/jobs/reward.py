@@ -26,7 +26,7 @@ from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
-"""Everything that `grade` takes, or `Sample`s."""
+"""Any data that `grade` accepts, or `Sample`s."""
 
 
 def _check_samples(value: Any) -> Any:
@@ -58,7 +58,7 @@ class RewardRuleSettings(JudgeSettings):
     }
 
     def build_reward_rule(self) -> RewardRule:
-        """The rule that turns a report into a reward."""
+        """Return the rule that turns a report into a reward."""
         overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
         return RewardRule(
             self.formula,
@@ -131,7 +131,7 @@ reward = blocking(reward_async)
 
 
 class _CountingRewarder(Rewarder):
-    """Counts the samples that it has answered, those that failed, and of these those that the budget left out."""
+    """Counts answered samples, failed ones, and failures caused by the budget."""
 
     given = failed = unpaid = 0
     is_training = False  # the run reports the refusal
@@ -146,7 +146,7 @@ class _CountingRewarder(Rewarder):
 
 @dataclass(kw_only=True)
 class _RewardRun(StoppableRun):
-    """The rewards of samples; after a stop, the remaining samples have none."""
+    """Computes the rewards of samples; after a stop, the remaining samples get none."""
 
     samples: Sequence[Sample]
     models: Collection[Model]
@@ -158,7 +158,7 @@ class _RewardRun(StoppableRun):
 
     @contextmanager
     def record_progress(self, out: Path) -> Iterator[None]:
-        """Record the progress in the manifest of the directory, unless another run owns it."""
+        """Record the progress in the directory's manifest, unless the manifest belongs to another run."""
         before = read_manifest(out)
         if before is not None and before.get("kind") != REWARDS:
             yield

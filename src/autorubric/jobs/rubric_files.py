@@ -31,7 +31,7 @@ _Row: TypeAlias = Mapping[str, Any]
 LintData: TypeAlias = (
     Rubric | RubricDataset | Path | str | Table | _Row | Sequence[Path | str | Rubric | Criterion | _Row]
 )
-"""A rubric or several, what `Rubric.from_dict` reads, a dataset, rows with rubrics, or one or several such files."""
+"""One or several rubrics, data that `Rubric.from_dict` reads, a dataset, rows with rubrics, or such files."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
@@ -64,7 +64,7 @@ def _check_ids(value: Any) -> Any:
 
 
 def list_severities(fail_on: str) -> Sequence[str]:
-    """The severities that are at least as high as `fail_on`; none for `never`."""
+    """Return the severities that are at least as high as `fail_on`; none for `never`."""
     return SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
 
 
@@ -99,7 +99,7 @@ class LintSettings(Settings):
     )
 
     def choose_rules(self) -> Sequence[Rule]:
-        """The rules to run."""
+        """Return the rules to run."""
         return chosen_rules(list(self.select), list(self.ignore))
 
 
@@ -124,11 +124,11 @@ class LintRun:
             yield finding
 
     def has_failed(self, fail_on: str) -> bool:
-        """Whether there is a finding at least as severe as `fail_on`."""
+        """Return whether there is a finding at least as severe as `fail_on`."""
         return any(self.by_severity[name] for name in list_severities(fail_on))
 
     def raise_problems(self) -> None:
-        """Raise an error if something could not be read; for rows without a rubric it names the column option.
+        """Raise an error if something could not be read; for rows without a rubric, it names the column option.
 
         Raises:
             InputError: something could not be read; lists every problem.
@@ -156,7 +156,7 @@ class LintRun:
 
 
 def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
-    """Whether the data contains rubrics (files, a dataset or rows), rather than the criteria of one rubric."""
+    """Return whether the data contains rubrics (files, a dataset or rows) rather than the criteria of one rubric."""
     if isinstance(data, Mapping) or isinstance(data[0], Path):
         return True
     return any(isinstance(row, Mapping) and (bool(columns) or is_row(row)) for row in data)

@@ -110,18 +110,18 @@ class SelectSettings(GradingSettings):
         return self
 
     def build_rule(self) -> KeepRule:
-        """The rule for what to keep."""
+        """Return the rule for what to keep."""
         return parse_keep(self.keep, self.threshold, self.margin)
 
     def list_judge_settings(self) -> tuple[str, ...]:
-        """The settings that need a judge; models that write candidates also use endpoint settings."""
+        """Return the settings that need a judge; models that write candidates also use endpoint settings."""
         shared = {"base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling"} if self.sample else set()
         return tuple(name for name in super().list_judge_settings() if name not in shared)
 
 
 @job(SelectSettings)
 async def select_async(data: SelectData, settings: SelectSettings) -> SelectionResult:
-    """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
+    """Select answers to train on: score candidates by their rubric, and keep the best above a threshold.
 
     The scores of a finished run of `grade` are used as they are; nothing is graded again. Otherwise candidates come
     from a file, from the data itself, or from the models of `sample`.
@@ -185,7 +185,7 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
 
 
 def _build_samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
-    """The configuration of each model that writes candidates, by name."""
+    """Return the configuration of each model that writes candidates, by name."""
     how = {"temperature": settings.sample_temperature, "max_tokens": settings.sample_max_tokens}
     configs: dict[str, LLMConfig] = {}
     for spec in settings.build_specs(settings.sample, settings.sample_key_env, "sample-", **how):
@@ -196,7 +196,7 @@ def _build_samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
 
 
 def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
-    """The usable queries, their candidates, and why other queries are unusable."""
+    """Read the usable queries, their candidates, and the reasons why other queries are unusable."""
     columns = parse_columns(settings.column, _ROLES)
     file = None if settings.candidates is None else Path(settings.candidates)
     answer = {role: columns.pop(role) for role in ("submission",) if file is not None and role in columns}
@@ -238,6 +238,6 @@ def _join_candidates(queries: Sequence[RubricQuery], candidates: Sequence[Candid
 
 
 def _serialize_inputs(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> bytes:
-    """The inputs of a selection as bytes; equal inputs give equal bytes."""
+    """Return the inputs of a selection as bytes; equal inputs give equal bytes."""
     asked = [[query.id, query.turns, query.rubric.to_dict(), query.source] for query in queries]
     return json.dumps([asked, [astuple(candidate) for candidate in candidates]]).encode()

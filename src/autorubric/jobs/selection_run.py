@@ -54,7 +54,7 @@ from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, 
 from autorubric.training.trainer_files import list_training_files
 
 SAMPLING, GRADING = range(2)
-"""The rounds of cluster workers: candidates are numbered only after all are sampled."""
+"""The rounds of cluster workers; grading is a second round, because candidates are numbered after all are sampled."""
 
 _GENERATION = "sampling_generation"
 _MARKS = (MANIFEST_FILE, ITEMS_FILE)
@@ -136,7 +136,7 @@ class Selection:
 
 
 def is_run_directory(data: Path) -> bool:
-    """Whether DATA is the directory of a run, rather than a file of queries.
+    """Return whether DATA is the directory of a run, rather than a file of queries.
 
     Example:
         >>> is_run_directory(Path("final.jsonl"))
@@ -148,7 +148,7 @@ def is_run_directory(data: Path) -> bool:
 def select_from_run(
     folder: Path, keep: KeepRule, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
-    """The selection from a finished grading run, by its scores; sends no request.
+    """Return the selection from a finished grading run, by its scores; sends no request.
 
     Args:
         folder: the directory of the grading run.
@@ -179,7 +179,7 @@ def select_from_run(
 
 
 def _find_other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """How the grading run differs from that of an earlier selection."""
+    """List the differences between the grading run and that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
     return find_value_changes(before, {name: about[name] for name in before})
 
@@ -233,7 +233,7 @@ async def run_selection(selection: Selection) -> SelectionResult:
 
 
 async def estimate_selection(selection: Selection) -> SelectionResult:
-    """The requests and cost of the run; nothing is sent or written."""
+    """Return the requests and cost of the run; nothing is sent or written."""
     selection.settings.show_stand_ins(0, await _list_model_names(selection))
     rows: list[ModelEstimate] = []
     with open_estimate_ledger(selection.out) as ledger:
@@ -257,7 +257,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
 
 
 async def _list_model_names(selection: Selection) -> list[str]:
-    """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
+    """Return the names of all models; refuse rubrics that cannot be judged, before anything is spent."""
     session = await selection.grader.open_session()
     check_priced(session.models, selection.limits.usd)
     names = [model.name for model in session.models.values()]
@@ -277,7 +277,7 @@ async def _list_model_names(selection: Selection) -> list[str]:
 
 
 async def _sample_candidates(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
-    """The run in which models write the candidates."""
+    """Let models write the candidates; return the finished sampling run."""
     settings, limits = selection.settings, selection.limits
     async with (
         open_models(sampling.configs, limits.in_flight) as models,
@@ -308,7 +308,7 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
 
         shown = nullcontext() if is_sampled or _find_round() is not None else _show_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
-            # The candidates of workers are only read back here; their calls were reported before.
+            # The candidates of workers are only read here; their calls were reported before.
             await run.run_to_end(settings.progress if workers is None else None, settings.stop, state)
         await executor.drain()
     return run
@@ -316,7 +316,7 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
 
 @contextmanager
 def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
-    """Record in the manifest that candidates are sampled, and why that stopped, unless some were graded before."""
+    """Record in the manifest that sampling runs and why it stopped, unless candidates were graded before."""
     if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
         return
@@ -333,7 +333,7 @@ def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
 async def _grade_candidates(
     selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
-    """The grading run, the score of each candidate, and why judgments failed."""
+    """Grade the candidates; return the grading run, the scored candidates and the failures by cause."""
     settings, grader = selection.settings, selection.grader
     dataset = build_dataset(selection.queries, candidates, selection.out.name)
     plan = build_experiment_plan(settings, dataset, grader, selection.part, labels=labels, compared=_COMPARED)
@@ -360,7 +360,7 @@ async def _grade_candidates(
 
 
 def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[str, Any]) -> list[str]:
-    """Changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
+    """List changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
     before = manifest.get("eval_config") or {}
     now = selection.settings.to_manifest() | digest_examples(selection.grader)
     changes = find_judging_changes(manifest, selection.grader, now, _COMPARED)
@@ -387,12 +387,12 @@ def _list_selection_files() -> tuple[str, ...]:
 
 
 def _find_round() -> int | None:
-    """The round of this cluster worker; None for every other run, which samples and then grades."""
+    """Return the round of this cluster worker; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round
 
 
 def _find_generation(selection: Selection, ledger: Ledger) -> int:
-    """How many times sampling will have been started over, including this run."""
+    """Return how often sampling will have been started over, this run included."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.add_up())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from autorubric.training.service.reward_server import ServiceSettings
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
-"""Settings that only the main process of a service needs."""
+"""Settings that only the main process of a service uses."""
 _OF_AUDIT = ("audit_key_env", "audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
 
 
@@ -118,7 +118,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return self
 
     def _check_processes(self) -> None:
-        """Refuse settings that need one process to see all rewards."""
+        """Refuse settings that require all rewards to be in one process."""
         if self.processes is None or self.processes == 1:
             return
         unsupported = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
@@ -134,7 +134,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
     def build_processes(self) -> ServiceProcesses | None:
-        """The processes that serve; None if this process serves.
+        """Return the processes of the service; None if this process serves alone.
 
         Raises:
             ConfigError: a setting cannot be passed to other processes.
@@ -147,7 +147,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def describe_evolution(self) -> dict[str, Any] | None:
-        """What the manifest records about the evolution; another evolution is another service."""
+        """Return the manifest's entry on the evolution; a service with another entry is another service."""
         if self.evolve is None:
             return None
         rule = {name: value for name, value in asdict(self.build_evolution_rule()).items() if name != "gates"}
@@ -156,7 +156,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
     def build_audit(self) -> AuditPlan | None:
-        """How the judge is audited; None without an audit."""
+        """Return the plan for auditing the judge; None without an audit."""
         if self.audit is None:
             return None
         from autorubric.training.audit import AuditPlan
@@ -256,7 +256,7 @@ def _build_service(settings: ServeSettings, rule: RewardRule, limits: ServiceLim
 
 
 def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
-    """The required token, and the limits of a request's body and duration."""
+    """Return the required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
     token = read_token(settings.host, settings.token_env, environ)
@@ -264,7 +264,7 @@ def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> Service
 
 
 async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> EvolutionPlan | None:
-    """How the service evolves rubrics; the model stays open as long as the stack."""
+    """Return the plan for evolving rubrics; the writer's model stays open as long as the stack."""
     if settings.evolve is None:
         return None
     from autorubric.training.evolution.live import EvolutionPlan

@@ -36,9 +36,9 @@ from autorubric.training.service.reward_server import (
 
 _MODULE = "autorubric.jobs.service_worker"
 _MOST_FAILED_STARTS = 3
-"""Maximum consecutive starts that end before the process serves."""
+"""Maximum consecutive starts that fail before the process serves."""
 _ASKED = 2.0
-"""Seconds that a process has to report its counts; after that, its last report counts."""
+"""Seconds to wait for a process to report its counts; after that, its last report is used."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +49,7 @@ class _Worker(Child):
         place: its index on the board.
         starts: how often it was started.
         failed_starts: consecutive starts that ended before it served.
-        channel: where it receives connections, while it serves.
+        channel: the socket over which it receives connections while it serves.
         counts: its last report.
         end: how it ended.
     """
@@ -98,11 +98,11 @@ class ServiceProcesses:
         return self
 
     def snapshot(self) -> dict[str, Activity]:
-        """The activity of all processes so far, by role."""
+        """Return the activity of all processes so far, by role."""
         return self._sum_counts().activity
 
     async def run(self, listening: socket.socket, announce: Callable[[], object], stop: Stop) -> None:
-        """Serve until SIGTERM, Ctrl-C or `stop`, then let processes answer open requests; a second signal ends them.
+        """Serve until SIGTERM, Ctrl-C or `stop`, then let processes answer open requests; a second signal kills them.
 
         Raises:
             InputError: no process can serve with these settings.
@@ -136,7 +136,7 @@ class ServiceProcesses:
             try:
                 code = await self._run_once(worker)
             except OSError as error:  # the system has no processes or files left; the others answer and end
-                self._fail(AutorubricError(f"process {worker.place + 1} of the service does not start: {error}"))
+                self._fail(AutorubricError(f"process {worker.place + 1} of the service did not start: {error}"))
                 break
             if self._ending or self._problem is not None:
                 break
@@ -145,7 +145,7 @@ class ServiceProcesses:
             if problems := (worker.end or {}).get("problems"):
                 self._fail(InputError(problems))
             elif worker.failed_starts > _MOST_FAILED_STARTS:
-                self._fail(AutorubricError(f"process {worker.place + 1} of the service does not start: {why}"))
+                self._fail(AutorubricError(f"process {worker.place + 1} of the service did not start: {why}"))
             else:
                 warn(f"process {worker.place + 1} of the service {why}; it is restarted")
                 await asyncio.sleep(min(worker.failed_starts - 1, 1))
@@ -196,7 +196,7 @@ class ServiceProcesses:
             task.add_done_callback(self._tasks.discard)
 
     def _retire(self, worker: _Worker, channel: socket.socket) -> None:
-        """Keep the counts and take back the unused budget of a process that has ended."""
+        """Keep the counts of a process that has ended, and take back its unused budget."""
         self._door.remove(channel)
         worker.channel = None
         if worker.end is None:
@@ -214,7 +214,7 @@ class ServiceProcesses:
         self._end()
 
     async def _answer_with_sum(self, worker: _Worker, number: int) -> None:
-        """Collect the counts of the other processes, and send the sum to the one that asked."""
+        """Collect the counts of the other processes, and send the sum to the process that requested it."""
         others = [other for other in self._list_living() if other is not worker]
         waiting, done = self._asked[number] = {other.place for other in others}, asyncio.Event()
         for other in others:
@@ -251,7 +251,7 @@ async def serve_by_processes(
     announce: Callable[[str], object],
     stop: Stop,
 ) -> ServiceProcesses:
-    """Serve with several processes until SIGTERM, Ctrl-C or `stop`; return them with their counts.
+    """Serve with several processes until SIGTERM, Ctrl-C or `stop`; return the processes with their counts.
 
     Args:
         service: the settings of the service.
@@ -275,6 +275,6 @@ async def serve_by_processes(
 
 
 def _record_leftovers(service: ServiceSettings) -> None:
-    """Record the replies that killed processes left."""
+    """Record replies that killed processes had received but not committed."""
     open_ledger(service.out).close()
     shutil.rmtree(service.out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)

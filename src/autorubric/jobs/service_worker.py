@@ -23,13 +23,13 @@ from autorubric.training.service.reward_app import Admission, RewardService
 from autorubric.training.service.reward_server import LINGER, serve_connections
 
 _BACKSTOP = 20.0
-"""Seconds beyond twice the grace after which a process without its parent is forced to end."""
+"""Seconds, in addition to twice the grace period, after which a process without its parent is forced to exit."""
 _TELL = 1.0
-"""Seconds between two reports; a kill loses the counts since the last report, but no records."""
+"""Seconds between two reports; if a process is killed, the counts since its last report are lost, but no records."""
 
 
 class _TotalCounts:
-    """Asks the main process for the counts of all processes."""
+    """Requests the counts of all processes from the main process."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -53,7 +53,7 @@ class _TotalCounts:
 
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Serve until the main process sends a stop or disappears."""
+    """Serve until the main process sends a stop message or ends."""
     ignore_ending()  # the signal reaches the whole group; the main process stops the others
     settings = ServeSettings.from_values(order["settings"])
     place, processes = order["place"], order["processes"]

@@ -1,4 +1,4 @@
-"""Runs that are divided into shards that run anywhere, into local processes, or among cluster workers."""
+"""Runs divided into shards on any machines, among local processes, or among cluster workers."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -72,13 +72,13 @@ class ShardedSettings(UploadedSettings):
         return self._parts
 
     def with_parts(self, parts: ShardParts) -> Self:
-        """The settings of the run that merges these shards without sending requests."""
+        """Return the settings of the run that merges these shards without sending requests."""
         made = self.model_copy()
         made._parts = parts
         return made
 
     def with_workers(self) -> Self:
-        """The settings of the run that starts its own workers; unchanged if one process suffices.
+        """Return the settings of the run that starts its own workers; unchanged if one process is enough.
 
         Raises:
             MissingPackageError: Ray is needed, and not installed.
@@ -104,7 +104,7 @@ class ShardedSettings(UploadedSettings):
         return RayWorkers(self, passed, number)
 
     def build_division(self) -> Division:
-        """How the run is divided.
+        """Return how the run is divided.
 
         Raises:
             ConfigError: a setting cannot be recorded, so the shards could not be merged.
@@ -114,15 +114,15 @@ class ShardedSettings(UploadedSettings):
         return Division(self.command, Shard.parse(self.shard), self._dump_common())
 
     def _dump_common(self) -> dict[str, Any]:
-        """The settings that all shards have in common, as JSON values."""
+        """Return the settings that all shards have in common, as JSON values."""
         if Path("-") in self.list_sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
-        # Of the settings without a flag, only those of the models shape results.
+        # Of the settings without a flag, only those of the models affect results.
         return self.dump_for_processes("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))
 
 
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:
-    """The settings model and the function of a command whose runs can be divided; imports only its own modules.
+    """Return the settings model and the function of a command with divisible runs; imports only that command.
 
     Raises:
         KeyError: the runs of this command cannot be divided.

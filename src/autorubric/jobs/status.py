@@ -83,14 +83,14 @@ class DriftSettings(Settings):
         return self
 
     def list_forms(self) -> list[str]:
-        """The output forms that were chosen, other than text."""
+        """Return the output forms that were chosen, other than text."""
         chosen = (("json", self.as_json), ("csv", self.as_csv), ("md", self.as_markdown))
         return [name for name, given in chosen if given]
 
 
 @job(DriftSettings)
 def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
-    """Report how the rewards of a service changed: saturation, length, judge failures, groups, and the audit.
+    """Report how the rewards of a service changed: saturation, length, judge failures, groups and audit.
 
     Only reads the run, so it can be called while the service is running.
 
@@ -154,7 +154,7 @@ class ShowSettings(Settings):
 
 @run_job(ShowSettings)
 async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
-    """One item of a run in full: verdicts, votes, reasons, quotes, prompts and raw replies, failed ones included.
+    """Show one item of a run in full: verdicts, votes, reasons, quotes, prompts and raw replies, also failed ones.
 
     For a synthesis run, the item is a query: its rubric, and the history of each criterion. It only reads, so it can
     be called during the run. Ledgers keep replies, not prompts: prompts are rebuilt from the dataset and the
@@ -254,7 +254,7 @@ doctor = blocking(doctor_async)
 
 
 def _group_by_address(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
-    """Each address with the models to look for there; None is the address of a model's provider."""
+    """Return each address with the models to look for there; None stands for the address of a model's provider."""
     found: dict[str, list[str]] = {url: [] for url in urls}
     at_providers: list[tuple[str | None, list[str]]] = []
     for name, own in named:

@@ -54,7 +54,7 @@ class Submissions:
         source: the file or folder, or rows: strings, and mappings like those of JSON Lines.
         columns: columns that the user chose, by role.
         rubric: the rubric of all rows; None if each row has its own.
-        notes: collects a sentence for each guessed column.
+        notes: a list that collects a sentence for each guessed column.
     """
 
     source: Path | Sequence[Any]
@@ -68,7 +68,7 @@ class Submissions:
         return name_input(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def read_items(self) -> list[DataItem]:
-        """The submissions; a warning lists other files of a directory.
+        """Read the submissions; a warning lists other files in a directory.
 
         Raises:
             InputError: rows are invalid (one problem for each), or there are none.
@@ -113,7 +113,7 @@ class Submissions:
             yield from ((record.where, item) for item in self._read_item(record, problems))
 
     def _read_item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
-        """The item of a row; if the row is wrong, adds to `problems` and yields none."""
+        """Yield the item of a row; if the row is invalid, add to `problems` and yield nothing."""
         found = [f"{record.where}: {problem}" for problem in _find_problems(record.fields, self.rubric is None)]
         if not found:
             try:
@@ -124,7 +124,7 @@ class Submissions:
 
 
 def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
-    """The columns of `--column ROLE=NAME` flags, by role.
+    """Parse `--column ROLE=NAME` flags into columns by role.
 
     Raises:
         InputError: a flag is not of this form, or its role is unknown or given twice.
@@ -147,7 +147,7 @@ def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
 
 
 def join_labels(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; warns about guessed columns."""
+    """Return the dataset with the labels of a table; warn about guessed columns."""
     joined = table.join_labels(dataset)
     for note in table.notes:
         warn(note)
@@ -155,7 +155,7 @@ def join_labels(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
 
 
 def is_rows(path: Path, *, rubric_given: bool) -> bool:
-    """Whether a file contains rows rather than a dataset with a rubric and prompt for all of them.
+    """Return whether a file contains rows rather than a dataset with a common rubric and prompt.
 
     Args:
         path: the file.
@@ -193,14 +193,14 @@ def _list_records(value: Any, name: str) -> Iterator[Record]:
 
 
 def _is_texts(path: Path) -> bool:
-    """Whether a path is a text file, or a folder that is not a dataset."""
+    """Return whether a path is a text file, or a folder that is not a dataset."""
     if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
         return not is_dataset_folder(path)
     return path.suffix.lower() in _TEXTS and not is_stream(path) and not _is_table(path)
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a text file is a table or JSON Lines with a column of submissions."""
+    """Return whether a text file is a table or JSON Lines with a column of submissions."""
     problems: list[str] = []
     with suppress(InputError):
         found = inspect_file(path)
@@ -211,7 +211,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _list_texts(folder: Path) -> list[Path]:
-    """The text files in a folder, or the given file; warns about other files in the folder."""
+    """Return the text files in a folder, or the given file; warns about other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -263,7 +263,7 @@ def read_dataset(
     prompt: str | None,
     columns: Mapping[str, str] | None = None,
 ) -> RubricDataset:
-    """The given dataset, or one made from submissions and a rubric for all or for each of them.
+    """Return the given dataset, or one made from submissions with a common rubric or their own.
 
     Warns about guessed columns.
 
@@ -301,7 +301,7 @@ def read_dataset(
 
 
 def _replace_prompt(dataset: RubricDataset, prompt: str, where: str) -> RubricDataset:
-    """The dataset with a prompt for items that have none; refuses one that would have no effect."""
+    """Return the dataset with a prompt for items that have none; refuse a prompt that would have no effect."""
     if dataset.prompt or all(item.prompt is not None for item in dataset.items):
         raise InputError(f"{where}: DATASET has its own prompt; leave --prompt out (in Python: prompt)")
     return replace(dataset, prompt=prompt)
@@ -332,7 +332,7 @@ def _read_rows(
 
 
 def read_rubric(path: Path) -> Rubric:
-    r"""The rubric in an input of any kind; in a table or JSON Lines, each row is a criterion.
+    r"""Read the rubric in an input of any kind; in a table or JSON Lines, each row is a criterion.
 
     Raises:
         InputError: it cannot be read, or a criterion is wrong.
@@ -352,7 +352,7 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def _unwrap_shared_rubric(value: Any, name: str) -> Any:
-    """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
+    """Return the common rubric of a dataset's items, such as `evolved.json` of one query; else the value itself."""
     is_dataset = isinstance(value, Mapping) and value.get("rubric") is None and isinstance(value.get("items"), list)
     if not is_dataset or has_criteria(value):
         return value
@@ -384,7 +384,7 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
 
 
 def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
-    """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
+    """Yield each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
     seen: set[int] = set()
     for index in range(len(dataset)):
@@ -396,5 +396,5 @@ def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, 
 
 
 def _name_run(path: Path) -> str:
-    """The name of a run on a file: the file's name without its suffix and that of compression."""
+    """Return the name of a run on a file: the file's name without its suffix and a compression suffix."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in PACKED else path.stem

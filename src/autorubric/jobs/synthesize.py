@@ -46,13 +46,13 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
 
     def _dump_common(self) -> dict[str, Any]:
-        # A shard's own directory does not know the protocol version of the run.
+        # The directory of a shard does not contain the protocol version of the whole run.
         return super()._dump_common() | {"protocol": resolve_protocol(self).protocol}
 
 
 @job(SynthesizeSettings)
 async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings) -> SynthesisResult:
-    """Turn queries into rubrics: answers, candidate rubrics, a merge, harder criteria.
+    """Turn queries into rubrics in steps: answers, candidate rubrics, a merge, harder criteria.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
     requests are sent again. The keyword arguments are the fields of `SynthesizeSettings`.
@@ -93,7 +93,7 @@ synthesize = blocking(synthesize_async)
 
 
 def _read_rows(queries: Sequence[Any]) -> Iterator[Record]:
-    """Queries in memory as the rows of a file."""
+    """Yield queries in memory as rows of a file."""
     for index, query in enumerate(queries):
         where, row = f"item {index}", dict(query) if isinstance(query, Mapping) else {"question": query}
         with problems_at(f"{where}: "):
@@ -143,7 +143,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
                 run.interrupted = workers.interrupted
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.read_failures())
-        # Workers have ended already; this run only writes files from their records.
+        # The workers have ended; this run only writes files from their records.
         told = (settings.progress, settings.stop) if workers is None else (None, None)
         await run.run_to_end(*told, run.state)
         if run.refused and not run.has_paid:
@@ -156,7 +156,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
 async def _estimate(
     settings: SynthesizeSettings, division: Division, rows: Sequence[Record] | None
 ) -> SynthesisResult:
-    """Requests, tokens and cost of the run; sends no request and writes nothing."""
+    """Estimate the requests, tokens and cost of the run; sends no request and writes nothing."""
     from autorubric.synthesis.plan_estimate import estimate_run
 
     settings = resolve_protocol(settings)
@@ -175,7 +175,7 @@ async def _estimate(
 
 
 def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
-    """Pass on notes about the input, and about changes since the last run."""
+    """Pass notes on the input, and on changes since the last run, to `notice`."""
     if notice is None:
         return
     for note in prepared.notes:

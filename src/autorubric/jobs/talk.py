@@ -1,4 +1,4 @@
-"""Both ends of the communication between a process and its children: lines of JSON on standard input and output.
+"""Communication between a process and its children: lines of JSON on standard input and output.
 
 The first line of standard input is the order; further lines are messages of the parent. Each line of standard output
 is a message of the child. When standard input ends, the parent has ended.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
 
 REPORT_SECONDS = 0.25
-"""Seconds between two reports of what a process sent to endpoints without known limits."""
+"""Seconds between two reports on requests to endpoints without known limits."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -41,7 +41,7 @@ class Child:
 
     Attributes:
         process: the last process started; None before the first start.
-        words: its messages; the last one is None.
+        words: its messages; None follows the last one.
     """
 
     process: subprocess.Popen[bytes] | None = None
@@ -66,10 +66,10 @@ class Child:
             order: the first message.
             files: file descriptors that it inherits.
         """
-        # -P: a file of the current folder, such as random.py, must not stand in for a module.
+        # -P: a file in the current folder, such as random.py, must not shadow a module.
         command, pipe, loop = [sys.executable, "-P", "-m", module], subprocess.PIPE, asyncio.get_running_loop()
         kept = tuple(files)
-        # In its own session, so that Ctrl-C reaches only this process, which stops the children.
+        # A new session, so that Ctrl-C reaches only this process, which stops the children.
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, start_new_session=True, pass_fds=kept
         ) as self.process:
@@ -99,7 +99,7 @@ def _listen(child: Child, process: subprocess.Popen[bytes], loop: asyncio.Abstra
 
 @cache
 def _open_stdin() -> IO[bytes]:
-    """Unbuffered standard input, because a buffer stays locked while a thread reads."""
+    """Open standard input without a buffer, because a buffer stays locked while a thread reads."""
     return open(0, "rb", buffering=0, closefd=False)
 
 
@@ -118,11 +118,11 @@ class Talk:
 
     @property
     def budget(self) -> Budget | None:
-        """What this process has borrowed; None if it has borrowed nothing."""
+        """The budget that this process has borrowed; None if it has borrowed none."""
         return None if self._shared is None else self._shared.budget
 
     def give_back_spare(self) -> Amount:
-        """Give up and return the budget that this process has borrowed and not spent."""
+        """Release the budget that this process has borrowed and not spent, and return its amount."""
         return Amount() if self.budget is None else self.budget.give_spare()
 
     def share(
@@ -159,7 +159,7 @@ class Talk:
         Args:
             heard: called with each message.
             ended: called on another thread when the parent has ended.
-            most: seconds after which this process is then forced to end.
+            most: seconds after that until this process is forced to exit.
         """
         loop = asyncio.get_running_loop()
 
@@ -193,7 +193,7 @@ class Talk:
         return lent
 
     def _end_borrowing(self) -> None:
-        """After the parent has ended, refuse more budget to everything that waits for it."""
+        """Refuse more budget to all waiting callers, because the parent has ended."""
         self._alone = True
         if self._shared is not None:
             self._shared.left = None
@@ -201,7 +201,7 @@ class Talk:
             self._answer.set_result(None)
 
     async def _report(self) -> None:
-        """Report several times per second what was sent."""
+        """Report sent requests several times per second."""
         while True:
             await asyncio.sleep(REPORT_SECONDS)
             if self._shared is not None:
@@ -235,7 +235,7 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     os.dup2(2, 1)  # other prints must not mix with the messages
     order = json.loads(_open_stdin().readline() or b"{}")
     if order:
-        # Last, so that what the parent can import is found, and stands in for no other module.
+        # The parent's paths come last, so that its modules are found but shadow no others.
         sys.path += [entry for entry in order.pop("path", ()) if entry not in sys.path]
         talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))

@@ -51,8 +51,8 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
         await asyncio.to_thread(_upload, address, Path(settings.out))
     except InputError as error:
         raise UploadError(
-            f"{error.problems[0]}\nall results are in {settings.out}; the same command uploads them again without a "
-            "request"
+            f"{error.problems[0]}\nall results are in {settings.out}; to retry the upload, run the same "
+            "command again; it sends no requests"
         ) from error
 
 
@@ -94,7 +94,7 @@ def _upload(address: str, out: Path) -> None:
 
 
 def _list_names(out: Path) -> Iterator[str]:
-    """The names of a run's files, the manifest last: where it exists, the upload is complete."""
+    """Yield the names of a run's files, the manifest last: if it exists, the upload is complete."""
     for path in sorted(out.rglob("*"), key=lambda path: (path.name == MANIFEST_FILE, path)):
         inner = path.relative_to(out)
         kept = any(part in _LOCAL or part.startswith((".", "replaced-")) for part in inner.parts)
@@ -108,7 +108,7 @@ def _hash_file(path: Path) -> str:
 
 
 def _find_uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
-    """The earlier uploads by address and name: local digest and remote version."""
+    """Return the earlier uploads by address and name: local digest and remote version."""
     try:
         found = json.loads((out / UPLOADS_FILE).read_bytes())
     except (OSError, ValueError):

@@ -46,7 +46,7 @@ class ShardChild(Child):
 class WorkerProcesses(StoppableRun):
     """Runs the shards of a run, one process each, until all have ended.
 
-    A killed process is restarted and resumes its shard. If this process is killed, its workers notice and end.
+    A killed process is restarted and resumes its shard. If this process is killed, its workers detect that and exit.
 
     Attributes:
         settings: the settings of the whole run.
@@ -85,13 +85,13 @@ class WorkerProcesses(StoppableRun):
         return {worker.shard: worker.folder for worker in self._shards}
 
     async def execute(self) -> None:
-        """Run the process of each shard until it has ended; an error stops and awaits the others."""
+        """Run the process of each shard until it has ended; on an error, stop the others and wait for them."""
         async with asyncio.TaskGroup() as group:
             for worker in self._shards:
                 group.create_task(self._supervise(worker))
 
     def interrupt(self) -> None:
-        """Stop at a person's request."""
+        """Stop at the user's request."""
         self.interrupted = True
         for worker in self._shards:
             worker.tell(stop=True)
@@ -128,7 +128,7 @@ class WorkerProcesses(StoppableRun):
         }
 
     def _build_order(self, worker: ShardChild) -> dict[str, Any]:
-        """The order for the process of a shard."""
+        """Return the order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
             name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
@@ -162,7 +162,7 @@ class WorkerProcesses(StoppableRun):
         return [worker for worker in self._shards if worker.end is None]
 
     def _conclude(self) -> None:
-        """Note why the run ended early, if it did; raise errors of the input if nothing was spent."""
+        """Note why the run ended early, if it did; raise input errors if nothing was spent."""
         ends = [worker.end or {} for worker in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:
@@ -201,11 +201,11 @@ class WorkerProcesses(StoppableRun):
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0
-"""Seconds after which a process without its parent is forced to end."""
+"""Seconds after which a process without its parent is forced to exit."""
 
 
 async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Run the shard that the parent orders; return its result."""
+    """Run the shard that the parent requests; return its result."""
     stop = Stop()
 
     def receive(message: dict[str, Any]) -> None:

@@ -10,9 +10,9 @@ from autorubric.labels.event import Pair as Pair
 from autorubric.labels.event import PairFinder as PairFinder
 from autorubric.labels.event import PairKey as PairKey
 from autorubric.labels.event import find_pair as find_pair
+from autorubric.labels.label_store import STORE as STORE
 from autorubric.labels.label_store import History as History
 from autorubric.labels.label_store import LabelStore as LabelStore
 from autorubric.labels.label_store import read_history as read_history
-from autorubric.labels.label_store import store_path as store_path
 from autorubric.labels.queue import Queue as Queue
 from autorubric.labels.queue import label_queue as label_queue

@@ -22,13 +22,13 @@ class TwoAnnotators:
     """Two annotators on the pairs that both labelled.
 
     Attributes:
-        a: the one.
-        b: the other.
-        n: pairs that both labelled.
-        agreement: the share on which they agree.
+        a: the first annotator.
+        b: the second annotator.
+        n: the number of pairs that both labelled.
+        agreement: the share of these pairs on which they agree.
         kappa: Cohen's κ over the binary pairs, CANNOT_ASSESS a category; None if it is undefined.
-        mean_kappa: the mean over criteria of Cohen's κ, as the judge has it: quadratic for ordered options, without
-            CANNOT_ASSESS and "not applicable"; None if it is undefined for each.
+        mean_kappa: the mean over criteria of Cohen's κ, computed as for the judge: quadratic for ordered options,
+            without CANNOT_ASSESS and "not applicable"; None if it is undefined for all criteria.
     """
 
     a: str
@@ -41,15 +41,15 @@ class TwoAnnotators:
 
 @dataclass(frozen=True)
 class Annotators:
-    """All annotators against one another.
+    """The agreement of all annotators with each other.
 
     Attributes:
-        labels: how many labels of each annotator stand.
-        n: pairs that two or more annotators labelled.
-        differing: those on which they differ, adjudicated or not.
+        labels: the number of current labels of each annotator.
+        n: the number of pairs with two or more labels.
+        differing: the number of these pairs on which annotators differ, adjudicated or not.
         alpha: Krippendorff's α over the binary pairs, CANNOT_ASSESS a category; None if it is undefined.
         by_criterion: α of each criterion by name; ordinal for ordered options.
-        by_two: every two annotators who have a pair in common.
+        by_two: every two annotators with a pair in common.
     """
 
     labels: dict[str, int]
@@ -61,7 +61,7 @@ class Annotators:
 
 
 def compare_annotators(history: History, items: Items, finder: PairFinder) -> Annotators:
-    """The agreement of the annotators with one another; labels whose pair has changed do not count."""
+    """Compute the agreement of the annotators with each other; labels whose pair has changed do not count."""
     names = list(history.annotators())
     shared: list[tuple[Pair, Criterion, dict[str, str | None]]] = []
     for key in history.labelled():
@@ -105,7 +105,7 @@ def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: l
     options = first.options
     if options is None or first.scale_type != "ordinal":
         return krippendorff_alpha(count_ratings(codes, len(categories)))
-    # "Not applicable" and CANNOT_ASSESS have no place in the order.
+    # "Not applicable" and CANNOT_ASSESS have no rank.
     scored = np.array([*(-1 if option.na else place for place, option in enumerate(options)), -1])
     codes = np.where(codes >= 0, scored[codes], -1)
     values = [option.value for option in options]

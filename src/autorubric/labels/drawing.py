@@ -33,12 +33,12 @@ _LARGE = 16 * 2**20
 
 @dataclass(frozen=True)
 class Ask:
-    """What to draw.
+    """The request for a batch of pairs.
 
     Attributes:
-        policy: `label_next` prefers the pairs that narrow the interval of the mean score most, `uncertain` those that
-            the judge is unsure of; `random` draws all pairs alike, `criterion` those of one criterion,
-            `disagreements` those on which the judges differ.
+        policy: `label_next` prefers pairs that narrow the interval of the mean score most, `uncertain` pairs on which
+            the judge is unsure; `random` draws all pairs with equal probability, `criterion` pairs of one criterion,
+            `disagreements` pairs on which judges differ.
         criterion: the criterion's name, for `criterion`.
         size: pairs per batch.
         seed: random seed of the first batch; batch n has the seed plus n.
@@ -69,7 +69,7 @@ class KnownPair(NamedTuple):
     Attributes:
         item: the item's place in the dataset.
         place: the criterion's place in the item's rubric.
-        verdict: its label; None if it has none yet.
+        verdict: the label; None if there is none yet.
     """
 
     item: int
@@ -81,8 +81,8 @@ class Batch(NamedTuple):
     """A draw.
 
     Attributes:
-        pairs: in random order of items, so that those labelled first are a random part.
-        open: how many pairs were open to it.
+        pairs: the drawn pairs in random order of items, so that those labelled first are a random part.
+        open: the number of pairs that were open to the draw.
     """
 
     pairs: tuple[LabelRequest, ...]
@@ -95,7 +95,7 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> B
     Args:
         run: the run directory.
         ask: what to draw.
-        known: the pairs to leave out; their labels tell how often the judge errs.
+        known: the pairs to leave out; their labels show how often the judge errs.
         batch: the number of the batch, which moves the seed.
 
     Raises:
@@ -107,7 +107,7 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> B
 
 
 def list_known(history: History, finder: PairFinder) -> list[KnownPair]:
-    """The pairs of a label store that no draw may choose: labelled or drawn."""
+    """List the pairs of a label store that no draw may choose: labelled or drawn before."""
     known = dict[PairKey, KnownPair]()
     for key in (*history.draws, *history.labelled()):
         pair = finder.find_key(key)
@@ -123,13 +123,13 @@ def _load_pairs(run: Path) -> JudgedPairs:
 
 
 def is_large(run: Path) -> bool:
-    """Whether reading the run takes long, so that a child process reads it."""
+    """Return whether the run is so large that a child process should read it."""
     files = (run / ITEMS_FILE, run / DATASET_FILE)
     return sum(path.stat().st_size for path in files if path.exists()) >= _LARGE
 
 
 def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], batch: int) -> Batch:
-    """`draw_batch` on a run that is already read.
+    """Do the work of `draw_batch` for a run that has been read.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
@@ -154,7 +154,7 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], ba
 
 
 def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
-    """The pairs that a policy draws from: all except `criterion` and `disagreements`.
+    """Return the pairs that a policy draws from: all, except for `criterion` and `disagreements`.
 
     If several rubrics use a name, one criterion is found by its name in `autorubric agree`, such as `Right (Is 4)`.
     """
@@ -173,14 +173,14 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
 
 
 def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
-    """The sizes that the probabilities of a policy are proportional to."""
+    """Compute the sizes to which the probabilities of a policy are proportional."""
     if policy == "label_next":
         return size_labels(pairs, truth)
     return rate_doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
 def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
-    """The truth including the known labels, and which pairs no draw may choose."""
+    """Return the truth with the known labels filled in, and a flag for each pair that no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
     for pair, at in zip(known, pairs.find((pair.item, pair.place) for pair in known).tolist(), strict=True):
@@ -221,14 +221,14 @@ def main() -> int:
 class Task:
     """What an annotator sees of a pair.
 
-    It has nothing from a judge or another annotator, and no probability, which would hint at the verdict.
+    It contains nothing from a judge or another annotator, and no probability, which would hint at the verdict.
 
     Attributes:
-        pair: which pair.
-        query: what the submission answers.
+        pair: the pair to label.
+        query: the query that the submission answers.
         submission: the text to judge.
         reference: the reference answer, if there is one.
-        requirement: the criterion's words.
+        requirement: the criterion's text.
         weight: the criterion's weight; below 0 for a pitfall.
         choices: the verdicts to choose from: MET, UNMET, CANNOT_ASSESS, or the labels of the options.
     """

@@ -22,10 +22,10 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_NAME = 100
 MOST_TEXT = 20_000
-"""Characters of a note or a quote."""
+"""Maximum characters of a note or a quote."""
 
 PairKey: TypeAlias = tuple[str, str]
-"""The item and the digest of a pair: what events are found by."""
+"""The item and the digest of a pair, by which events are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Pair:
         place: the criterion's place in the item's rubric, from 0.
         item: the item's id; `#` and its place where it has none.
         criterion: the criterion's name in its rubric.
-        digest: of the query, submission, criterion and options. A label counts only while this stays the same.
+        digest: the digest of query, submission, criterion and options. A label counts only while it is unchanged.
     """
 
     index: int
@@ -53,20 +53,20 @@ class Pair:
 
 
 class Items(Protocol):
-    """The graded items. A `RubricDataset` is one; so is anything that reads an item only when asked."""
+    """The graded items: a `RubricDataset`, or any object that reads single items on demand."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, idx: int, /) -> DataItem: ...
     def get_item_rubric(self, idx: int, /) -> Rubric:
-        """The rubric that applies to an item."""
+        """Return the rubric that applies to an item."""
         ...
 
     def get_item_prompt(self, idx: int, /) -> str:
-        """The query that an item answers."""
+        """Return the query that an item answers."""
         ...
 
     def get_item_reference_submission(self, idx: int, /) -> str | None:
-        """The reference answer of an item."""
+        """Return the reference answer of an item."""
         ...
 
 
@@ -77,11 +77,11 @@ class LabelDraw:
     Attributes:
         batch: the number of the draw, from 0.
         policy: `label_next`, `random`, `uncertain`, `criterion` or `disagreements`.
-        scope: the criterion that `criterion` drew from.
+        scope: the criterion from which the policy `criterion` drew.
         seed: the random seed of the batch.
         probability: the probability with which this pair was drawn from the open pairs.
-        open: how many pairs were open.
-        seen: the last event that the draw knew of.
+        open: the number of pairs that were open.
+        seen: the number of the last event before the draw.
     """
 
     batch: int
@@ -95,7 +95,7 @@ class LabelDraw:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row of the store. Rows are only ever added.
+    """A row of the store. Rows are never changed or deleted.
 
     Attributes:
         id: its number, from 1.
@@ -103,14 +103,14 @@ class Event:
         kind: `draw` (a pair was drawn), `label`, `skip`, `adjudication` or `undo`.
         item: the item's id.
         criterion: the criterion's name.
-        digest: of the pair's content.
-        annotator: who; empty for a draw.
+        digest: the digest of the pair's content.
+        annotator: the annotator's name; empty for a draw.
         verdict: MET, UNMET, CANNOT_ASSESS or the label of an option; None for draw, skip and undo.
         note: free text.
         quote: what the annotator marked in the submission.
         seconds: time spent on the pair.
-        supersedes: the earlier event that this one replaces or, for an undo, takes back.
-        draw: how the pair was drawn; None if nothing drew it.
+        supersedes: the earlier event that this one replaces or, for an undo, reverts.
+        draw: how the pair was drawn; None if it was not drawn.
     """
 
     id: int
@@ -129,12 +129,12 @@ class Event:
 
     @property
     def key(self) -> PairKey:
-        """The pair it is about."""
+        """The key of its pair."""
         return self.item, self.digest
 
 
 def find_pair(items: Items, index: int, place: int) -> Pair:
-    """The pair of an item and a criterion, by their places.
+    """Return the pair of an item and a criterion, by their places.
 
     Raises:
         InputError: the run has no such pair.
@@ -159,7 +159,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """The parts of a criterion that annotators read; a repetition within its rubric gets its number."""
+    """List the parts of a criterion that annotators read; a repetition within the rubric gets a number."""
     own = _list_words(rubric[place])
     before = sum(criterion.requirement == own[0] and _list_words(criterion) == own for criterion in rubric[:place])
     return [*own, before] if before else own
@@ -170,26 +170,26 @@ def _list_words(criterion: Criterion) -> list[Any]:
 
 
 def name_item(item: DataItem, index: int) -> str:
-    """The name of an item in the store: its id, or `#` and its place."""
+    """Return the name of an item in the store: its id, or `#` and its place."""
     return f"#{index}" if item.id is None else to_utf8(item.id)
 
 
 def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
-    """The digest of what an annotator judges, without the weight, name and tags of the criterion."""
+    """Compute the digest of the content that an annotator judges, without the criterion's weight, name and tags."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def check_annotator(name: str) -> str:
-    r"""The name of an annotator, without surrounding spaces.
+    r"""Return the name of an annotator without surrounding spaces, if it is valid.
 
     Raises:
-        InputError: it is empty, too long, `majority`, or has a slash, a backslash or control characters.
+        InputError: it is empty, too long or `majority`, or contains a slash, a backslash or control characters.
 
     Example:
         >>> check_annotator(" Ana "), check_annotator("../x")
         Traceback (most recent call last):
-        autorubric.errors.InputError: annotator '../x': a name has no slash, backslash or control character
+        autorubric.errors.InputError: annotator '../x': a name must not contain a slash, backslash or ...
     """
     if not isinstance(name, str) or not name.strip():
         raise InputError("the annotator has no name; pass annotator= (--annotator on the command line)")
@@ -197,14 +197,14 @@ def check_annotator(name: str) -> str:
     if len(name) > MOST_NAME:
         raise InputError(f"the annotator's name has {len(name)} characters; at most {MOST_NAME} are allowed")
     if any(char in "/\\" or unicodedata.category(char).startswith("C") for char in name):
-        raise InputError(f"annotator {name!r}: a name has no slash, backslash or control character")
+        raise InputError(f"annotator {name!r}: a name must not contain a slash, backslash or control character")
     if name.casefold() == MAJORITY or not name.strip("."):
         raise InputError(f"annotator {name!r}: this name is reserved; choose another one")
     return name
 
 
 def list_choices(criterion: Criterion) -> tuple[str, ...]:
-    """The verdicts that an annotator can give: options, and CANNOT_ASSESS if no option is "not applicable".
+    """Return the verdicts that an annotator can give: options, and CANNOT_ASSESS if no option is "not applicable".
 
     Example:
         >>> options = [{"label": "a", "value": 0}, {"label": "b", "value": 1}]
@@ -218,7 +218,7 @@ def list_choices(criterion: Criterion) -> tuple[str, ...]:
 
 
 def check_verdict(criterion: Criterion, verdict: str) -> str:
-    """The verdict as the store has it: MET, UNMET, CANNOT_ASSESS, or an option's label as the rubric spells it.
+    """Return the verdict in the store's form: MET, UNMET, CANNOT_ASSESS, or a label in the rubric's spelling.
 
     Raises:
         InputError: the criterion has no such verdict.
@@ -237,7 +237,7 @@ def check_verdict(criterion: Criterion, verdict: str) -> str:
 
 
 def check_text(text: str, what: str) -> str:
-    """A note or a quote.
+    """Return a note or a quote if it is valid.
 
     Raises:
         InputError: it is too long.
@@ -248,7 +248,7 @@ def check_text(text: str, what: str) -> str:
 
 
 def check_seconds(seconds: float | None) -> float | None:
-    """The time spent on a pair.
+    """Return the time spent on a pair.
 
     Raises:
         InputError: it is negative or not a number.
@@ -272,22 +272,22 @@ class PairFinder:
         self._found: dict[PairKey, Pair | None] = {}
 
     def find(self, event: Event) -> Pair | None:
-        """The pair of an event; None if it has changed or is gone."""
+        """Return the pair of an event; None if it has changed or is gone."""
         return self.find_key(event.key)
 
     def find_key(self, key: PairKey) -> Pair | None:
-        """The pair of a key that events have."""
+        """Return the pair of a key that events have."""
         if key not in self._found:
             self._found[key] = self._search(*key)
         return self._found[key]
 
     def find_criterion(self, key: PairKey) -> Criterion | None:
-        """The criterion of the pair of a key."""
+        """Return the criterion of the pair of a key."""
         pair = self.find_key(key)
         return None if pair is None else self._items.get_item_rubric(pair.index)[pair.place]
 
     def find_place(self, item: str) -> int | None:
-        """The place of an item in the dataset, by the name that the store has for it."""
+        """Return the place of an item in the dataset, given its name in the store."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
             place = int(item[1:])
             if name_item(self._items[place], place) == item:
@@ -297,7 +297,7 @@ class PairFinder:
         return self._places.get(item)
 
     def named(self, item: str, criterion: str) -> Pair | None:
-        """The pair of an item and a criterion by their names."""
+        """Return the pair of an item and a criterion by their names."""
         index = self.find_place(item)
         if index is None:
             return None

@@ -73,17 +73,17 @@ def read_labels(
     annotator: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> LabelsRead:
-    """The labels of files, matched to what was graded.
+    """Read the labels in files, and match them to the graded dataset.
 
     Args:
-        dataset: what was graded.
+        dataset: the graded dataset.
         paths: CSV or other rows of id, criterion, label; a dataset with ground truth; a JSON export of Argilla or
             Label Studio; or events that `export_labels` wrote.
-        annotator: whose labels these are, where a file does not say.
-        columns: columns that the user named, by role.
+        annotator: the annotator of labels for which a file names none.
+        columns: the columns named by the user, by role.
 
     Raises:
-        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; all at once.
+        InputError: a file cannot be read, or an id, criterion, verdict or annotator is wrong; lists all problems.
     """
     problems: list[str] = []
     events: list[Event] = []
@@ -105,12 +105,12 @@ def read_labels(
 
 
 def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History], object] | None = None) -> Imported:
-    """Add the labels of files to a store, all of them or none.
+    """Add the labels of files to a store, either all or none.
 
-    A label that the store has already is not added again, so an import may be repeated. Events of an export continue
-    those of the store, which may have none or more than the export.
+    A label that is already in the store is not added again, so an import may be repeated. Events of an export
+    continue those of the store, which may have none, or more than the export.
 
-    `check` may refuse the history that the store would have.
+    `check` may refuse the resulting history.
 
     Raises:
         InputError: events of an export are not those of the store; or batches were drawn after others that are
@@ -121,7 +121,7 @@ def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History],
     if len(labels.exports) > 1 or labels.events[:count] != (*store.history.events[:count],)[: len(labels.events)]:
         raise InputError(
             f"{labels.exports[-1]}: it contains the labels and draws of another label store, which can only be "
-            "added where there are no labels yet",
+            "imported into an empty label store",
             "Export the labels as CSV to add them to others.",
         )
     fresh = list(_select_new_events(labels.events[count:], store.history))
@@ -146,7 +146,7 @@ class _GivenLabels:
     first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
 
     def read_events(self, labels: Iterable[GivenLabel]) -> Iterator[Event]:
-        """An event for each label; what is wrong with one joins the problems."""
+        """Yield an event for each label; add a problem for each invalid label."""
         nameless: dict[str, None] = {}
         for given in labels:
             try:
@@ -185,7 +185,7 @@ class _GivenLabels:
 
 
 def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Event]:
-    """The events with new information, each superseding the label before it."""
+    """Yield the events with new information, each superseding the earlier label."""
     latest: dict[Any, str | None] = {}
     draws = dict(history.draws)
     events = tuple(events)
@@ -195,8 +195,8 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
     )
     if own_first > len(history.batches):
         raise InputError(
-            f"batch {own_first} was drawn after {own_first} others, of which {len(history.batches)} are here, so its "
-            "probabilities do not fit",
+            f"batch {own_first} was drawn after {own_first} others, but only {len(history.batches)} of them are "
+            "here, so its probabilities are not valid",
             "Import the completed files in the order of their batches, or all together.",
         )
     for event in events:
@@ -220,23 +220,23 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
 
 
 def as_history(labels: LabelsRead) -> History:
-    """The labels of files as a history of their own.
+    """Return the labels of files as a history of their own.
 
     Raises:
         InputError: an export of events comes with other files.
     """
     if labels.exports and len({*labels.exports}) + any(not event.id for event in labels.events) > 1:
-        raise InputError(f"{labels.exports[-1]}: it contains all events of a label store; give it alone")
+        raise InputError(f"{labels.exports[-1]}: it contains all events of a label store; import it alone")
     return History(replace(event, id=number) for number, event in enumerate(labels.events, start=1))
 
 
 def is_events(path: Path) -> bool:
-    """Whether `labels --export` wrote a file as events."""
+    """Return whether a file was written by `labels --export` as events."""
     return _read_first_keys(path) >= {"kind", "digest", "annotator"}
 
 
 def is_rows(path: Path) -> bool:
-    """Whether `labels --export` wrote a file as rows of labels."""
+    """Return whether a file was written by `labels --export` as rows of labels."""
     return _read_first_keys(path) == {*_ROW}
 
 
@@ -246,7 +246,7 @@ def _read_first_keys(path: Path) -> set[str]:
 
 
 def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problems: list[str]) -> Iterator[Event]:
-    """The events of a file that `export_labels` wrote."""
+    """Yield the events of a file that `export_labels` wrote."""
     for number, record in enumerate(read_rows(path, problems, what="Label file"), start=1):
         try:
             event = _EVENTS.validate_json(json.dumps(record.fields), strict=True)
@@ -270,13 +270,13 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
 
 
 def format_labels(history: History, dataset: RubricDataset, form: Form, *, final: bool = False) -> Iterator[str]:
-    """The labels of a run as text, in parts.
+    """Yield the labels of a run as text, in parts.
 
     Args:
         history: the events.
-        dataset: what was graded.
-        form: `csv`: one row per label; `jsonl`: one line per event, with undone ones and draws; `dataset`: what was
-            graded, with the labels that count as ground truth if all criteria of an item have one.
+        dataset: the graded dataset.
+        form: `csv`: one row per label; `jsonl`: one line per event, with undone labels and draws; `dataset`: the
+            graded dataset, with the labels that count as ground truth for items with a label for every criterion.
         final: one row per pair in `csv`: the verdict that counts, without an annotator.
 
     Raises:
@@ -293,7 +293,7 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
 
 def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
-    """The graded dataset; items with a label for every criterion have the labels that count as ground truth.
+    """Return the graded dataset; the ground truth of fully labelled items is the labels that count.
 
     Raises:
         InputError: no item has a label for every criterion.
@@ -322,7 +322,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
 
 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
-    """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
+    """Return whether a verdict can be ground truth: CANNOT_ASSESS cannot on a criterion with options."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
     return options is None or any(to_utf8(option.label) == verdict for option in options)
 

@@ -25,7 +25,7 @@ from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Mode
 
 _CLOSE = 1e-9
 _FEW = 5
-"""Labels below which a projection starts from the worst case."""
+"""Number of labels below which a projection starts from the worst case."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Agreement:
     """The agreement of the judge with some labels.
 
     Attributes:
-        name: of the criterion, or whose labels they are.
-        n: pairs of label and verdict.
-        items: items with such a pair.
+        name: the name of the criterion or of the source of labels.
+        n: the number of pairs of label and verdict.
+        items: the number of items with such a pair.
         accuracy: the share of pairs that agree.
-        kappa: Cohen's κ, quadratic for ordered options; over several criteria that of all binary pairs.
+        kappa: Cohen's κ, quadratic for ordered options; for several criteria, κ over all binary pairs.
         baseline: the accuracy of always giving the most frequent label of each criterion.
         mean_kappa: over several criteria, the mean of their κ.
     """
@@ -56,17 +56,17 @@ class LabelAgreement:
     """Agreement of a run with the labels of its store.
 
     Attributes:
-        judge: the judge against the labels that count: adjudications, else `choose_majority`.
-        criteria: the same for each criterion; one for all of a kind where items have their own rubrics.
-        by_annotator: the judge against each annotator's labels.
-        by_judge: each judge of a panel against the labels that count.
-        adjudicated: the judge against the adjudications alone; None without any.
-        annotators: the annotators against one another.
-        mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
+        judge: the judge compared with the labels that count: adjudications, else `choose_majority`.
+        criteria: the same for each criterion, or for each kind of criterion if items have their own rubrics.
+        by_annotator: the judge compared with each annotator's labels.
+        by_judge: each judge of a panel compared with the labels that count.
+        adjudicated: the judge compared with the adjudications alone; None without any.
+        annotators: the agreement of the annotators with each other.
+        mean_score: the mean score estimated from the labels; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
-        notes: what a reader must know.
-        apart: items whose score is not the sum of their criteria, as it is clamped to [0, 1] or has a length penalty;
-            `mean_score` is that of these sums.
+        notes: remarks on what was left out.
+        apart: the number of items whose score differs from the sum over their criteria, because it is clamped to [0,
+            1] or has a length penalty; `mean_score` is the mean of these sums.
     """
 
     judge: Agreement
@@ -89,17 +89,17 @@ def label_agreement(
     draws: Draws = Draws(seed=0),  # noqa: B008 (a value)
     annotator: str | None = None,
 ) -> LabelAgreement:
-    """The agreement of a run with the labels of its store.
+    """Return the agreement of a run with the labels of its store.
 
     Labels of drawn pairs are weighted by the probabilities of the draw; see `autorubric.labels.weights`.
 
     Args:
         run: the graded run.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
         modes: how abstentions count.
         draws: how intervals are drawn.
-        annotator: whose labels count; None for all, with adjudications.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: no label fits a judged pair, the annotator is unknown, or the labels cannot be weighted.
@@ -131,7 +131,7 @@ def label_agreement(
 
 
 def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) -> float:
-    """The half-width of the accuracy's interval after more labels of the same kind.
+    """Return the half-width of the accuracy's interval after more labels of the same kind.
 
     It shrinks with the square root of the number of labels. With fewer than five labels, or no interval, it is that
     of an accuracy of 0.5.
@@ -159,9 +159,10 @@ class JudgedRun:
         self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, *, drawn: bool = True
     ) -> None:
         table = read_graded_table(run, dataset, modes)
-        # Pairs are drawn from the items that have a score; other labels also count on the rest, as in `agree`.
+        # Pairs are drawn from items with a score; labels that were not drawn also count on other items, as in
+        # `agree`.
         chosen = ~np.isnan(table.scores) if drawn else ~table.failed
-        # The same rows, and so the same points in the same order, as those of the pairs.
+        # These have the same rows, and so the same points in the same order, as the pairs.
         self._table: Table = table.select_rows(chosen)
         self.pairs: JudgedPairs = build_pairs(self._table, scored=drawn)
         self._draws = draws
@@ -176,16 +177,16 @@ class JudgedRun:
         return self._table.scores
 
     def measure_all(self, name: str, labels: WeightedLabels) -> Agreement:
-        """The agreement over all criteria."""
+        """Return the agreement over all criteria."""
         return self._measure_points(name, self._select_decided(labels))
 
     def measure_judges(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
-        """The agreement of each judge of a panel over all criteria; none where one judge alone judged."""
+        """Measure the agreement of each judge of a panel over all criteria; empty for a single judge."""
         judges = enumerate(self._table.judges if len(self._table.judges) > 1 else ())
         return tuple(self._measure_points(name, self._select_decided(labels, place)) for place, name in judges)
 
     def measure_criteria(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
-        """The agreement on each criterion that has a label."""
+        """Return the agreement on each criterion that has a label."""
         points = self._select_decided(labels)
         columns, placed = self.group_criteria(points)
         return tuple(
@@ -194,7 +195,7 @@ class JudgedRun:
         )
 
     def estimate_mean_score(self, labels: WeightedLabels) -> Estimate:
-        """The mean score: the judge's, plus its errors weighted as the labels are."""
+        """Estimate the mean score: the judge's score plus its errors, weighted like the labels."""
         pairs, at = self.pairs, self.find_places(labels)
         errors, amounts = self._compute_errors(labels)
         scores = correct_sums(pairs, errors, amounts)
@@ -203,10 +204,10 @@ class JudgedRun:
         return estimate_item_mean(scores, items, step, pairs.range, self._draws.confidence)
 
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
-        """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
+        """Estimate each criterion's mean: by the judge, corrected for its errors, and the number of labels.
 
-        Pairs without a verdict, or on which judge or label abstains, have no part in it. Empty where all items have
-        their own rubrics.
+        Pairs without a verdict, or on which judge or label abstains, are left out. Empty if items have their own
+        rubrics.
         """
         if self.pooled:
             return {}
@@ -221,7 +222,7 @@ class JudgedRun:
                 continue
             labelled, ends = own & has_label, (float(column.values.min()), float(column.values.max()))
             raw = estimate_item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence)
-            right = Estimate(None, reason="no label of it counts")
+            right = Estimate(None, reason="none of its labels counts")
             if n := int(labelled.sum()):
                 step = float(np.sqrt(np.mean(np.square(amounts[labelled]))))
                 corrected = (values + np.where(has_label, errors * amounts, 0.0))[own]
@@ -230,7 +231,7 @@ class JudgedRun:
         return found
 
     def _compute_errors(self, labels: WeightedLabels) -> tuple[Floats, Floats]:
-        """By how much each pair's label is above its verdict, 0 without a label; and what the label counts for."""
+        """Return label − verdict for each pair, 0 without a label, and the weight of each label."""
         pairs, at = self.pairs, self.find_places(labels)
         amounts, truth = np.zeros(len(pairs)), np.full(len(pairs), np.nan)
         columns = self._table.points.column[at]
@@ -241,11 +242,11 @@ class JudgedRun:
         return np.nan_to_num(truth - np.nan_to_num(pairs.values)), amounts
 
     def find_places(self, labels: WeightedLabels) -> Ints:
-        """The place of each labelled pair among the pairs of the run; -1 where it is not judged."""
+        """Return the place of each labelled pair among the pairs of the run; -1 where it is not judged."""
         return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
     def encode_pairs(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """The weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
+        """Return the weighted pairs of label and verdict, abstentions resolved; rows are places in the dataset.
 
         The verdicts are those of the panel, or of one of its judges.
         """
@@ -259,22 +260,22 @@ class JudgedRun:
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
     def group_criteria(self, points: Points) -> tuple[Sequence[Column], Points]:
-        """The criteria of some pairs; one for all of a kind where items have their own rubrics."""
+        """Return the criteria of some pairs; one for all of a kind where items have their own rubrics."""
         return pool_columns(self.columns, points) if self.pooled else (self.columns, points)
 
     def compute_sums(self, points: Points) -> tuple[Layout, Floats]:
-        """What each item that has one of the pairs adds, and where the sums of each criterion are."""
+        """Return the layout of the sums, and the contribution of each item with one of the pairs."""
         columns, points = self.group_criteria(points)
         items, row = np.unique(points.row, return_inverse=True)
         return sum_items(columns, len(items), replace(points, row=row))
 
     def _select_decided(self, labels: WeightedLabels, judge: int | None = None) -> Points:
-        """The codes of pairs on which both sides decide."""
+        """Return the codes of pairs on which neither judge nor label abstains."""
         points = self.encode_pairs(labels, judge)
         return points.select((points.truth >= 0) & (points.judged >= 0))
 
     def _measure_points(self, name: str, points: Points, place: int | None = None) -> Agreement:
-        """The agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
+        """Return the agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
         if not len(points):
             none = Estimate(None, reason="no pair of label and verdict")
             return Agreement(name, 0, 0, none, none, None, none)
@@ -295,11 +296,11 @@ class JudgedRun:
 
 
 def _encode_label(column: Column, word: str) -> int:
-    """The code of a label of the store."""
+    """Return the code of a label of the store."""
     return column.labels.index(word) if word in column.labels else ABSTAINED
 
 
-_SINGLE = "labels of single pairs that were drawn with unequal probabilities give none without the judge's verdicts"
+_SINGLE = "labels of single pairs, drawn with unequal probabilities, have none without the judge's verdicts"
 
 
 def compare_by_labels(
@@ -310,15 +311,15 @@ def compare_by_labels(
     draws: Draws,
     annotator: str | None = None,
 ) -> JudgeComparison:
-    """How two runs differ in their agreement with the labels of a store, weighted by the probabilities of the draw.
+    """Compare two runs' agreement with the labels of a store, weighted by the probabilities of the draw.
 
     Args:
         runs: the run whose pairs were drawn, and another on the same items.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
         modes: how abstentions count.
         draws: how intervals and p-values are drawn.
-        annotator: whose labels count; None for all, with adjudications.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: the labels cannot be weighted, or no labelled pair has a verdict of both runs.
@@ -332,7 +333,7 @@ def compare_by_labels(
     both = (points.truth >= 0) & (points.judged >= 0) & (other.judged >= 0)
     if not both.any():
         raise InputError("the two runs have no labelled pair in common that both judged")
-    notes = [*chosen.notes, "scores are not compared, as labels of single pairs give no score of an item"]
+    notes = [*chosen.notes, "scores are not compared, since labels of single pairs do not give the score of an item"]
     if left := len(chosen.labels) - int(both.sum()):
         notes.append(f"{pluralize(left, 'labelled pair')} left out: one of the runs has no verdict on it")
     if chosen.drawn:
@@ -351,14 +352,14 @@ def compare_by_labels(
 def correct_by_labels(
     run: GradedRun, dataset: RubricDataset, history: History, confidence: float = 0.95, annotator: str | None = None
 ) -> CorrectedScores:
-    """The mean score and the mean of each criterion, plus the judge's errors on drawn labels, weighted.
+    """Correct the mean score and each criterion's mean by the weighted errors of the judge on drawn labels.
 
     Args:
         run: the graded run.
-        dataset: what was graded.
+        dataset: the graded dataset.
         history: the events of the store.
-        confidence: of the intervals.
-        annotator: whose labels count; None for all, with adjudications.
+        confidence: the level of the intervals.
+        annotator: the annotator whose labels count; None for all, with adjudications.
 
     Raises:
         InputError: the labels cannot be weighted, or none counts.
@@ -381,7 +382,8 @@ def correct_by_labels(
     notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
     if measure.apart:
         notes.append(
-            f"the scores of {pluralize(measure.apart, 'item')} are clamped or have a length penalty, and single "
-            f"labels correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
+            f"the scores of {pluralize(measure.apart, 'item')} are clamped or have a length penalty, and "
+            "labels of single pairs correct scores before both; the mean score of the run is "
+            f"{measure.scores.mean():.3f}"
         )
     return CorrectedScores(score, criteria, tuple(notes), weighted=True, apart=measure.apart)

@@ -40,7 +40,7 @@ _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of
 
 
 def _detect_kind(keys: Collection[str]) -> str:
-    """The kind of a file, by the keys of its first record; empty for a table."""
+    """Return the kind of a file, by the keys of its first record; empty for a table."""
     if has_items(keys):
         return _DATASET
     if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):
@@ -54,8 +54,8 @@ class LabelFile:
 
     Attributes:
         path: the file.
-        columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed, and on what was left out.
+        columns: the columns named by the user, by role.
+        notes: collects a sentence for each column that was guessed, and on what was left out.
     """
 
     path: Path
@@ -63,11 +63,11 @@ class LabelFile:
     notes: list[str] = field(default_factory=list)
 
     def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[GivenLabel]:
-        """The labels of the file; what is wrong with a row joins the problems.
+        """Yield the labels of the file; add a problem for each invalid row.
 
         Args:
-            dataset: what was graded.
-            problems: takes a sentence for each row that cannot be read.
+            dataset: the graded dataset.
+            problems: collects a sentence for each row that cannot be read.
 
         Raises:
             InputError: the file as a whole cannot be read.
@@ -124,7 +124,7 @@ class _Questions:
 
     @classmethod
     def from_dataset(cls, dataset: RubricDataset) -> _Questions:
-        """The side questions for a dataset; a question named like a criterion has labels instead."""
+        """Return the side questions for a dataset; a question named like a criterion has labels instead."""
         names = {name.lower() for criteria in collect_rubrics(dataset) for name in name_criteria(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
@@ -151,21 +151,21 @@ def _read_argilla(record: Record, aside: _Questions) -> Iterator[GivenLabel]:
 
 
 def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
-    """The submitted answers of each user, by question."""
+    """Return the submitted answers of each user, by question."""
     found: dict[str, dict[str, Any]] = {}
     for name, user, status, value in _list_answers(fields):
         if status in ("submitted", None):
             found.setdefault(str(user or ""), {})[name] = value
         if status is None:
             left_out.setdefault(
-                "its answers have no status, so drafts and discarded ones count as well; "
-                "`dataset.records.to_list(flatten=True)` has it"
+                "its answers have no status, so drafts and discarded ones count too; "
+                "`dataset.records.to_list(flatten=True)` exports it"
             )
     return found
 
 
 def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Question, user, status and value of each answer, as each version of Argilla has them."""
+    """Yield question, user, status and value of each answer, in the format of any version of Argilla."""
     responses = fields.get("responses") or {}
     if isinstance(responses, list):  # Argilla 1
         for response in responses:
@@ -210,7 +210,7 @@ def _read_label_studio(record: Record, aside: _Questions) -> Iterator[GivenLabel
 
 
 def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bool:
-    """Whether the last action on an annotation was a reviewer's rejection (Label Studio Enterprise)."""
+    """Return whether the last action on an annotation was a reviewer's rejection (Label Studio Enterprise)."""
     reviews = sorted(annotation.get("reviews") or (), key=lambda review: str(review.get("created_at") or ""))
     last = annotation.get("last_action")
     is_rejected = last == "rejected" or (not last and bool(reviews) and reviews[-1].get("accepted") is False)

@@ -1,6 +1,6 @@
 """The label store of a run: `labels/labels.sqlite` in the run directory, to which events are only ever added.
 
-A `History` derives from its events which labels stand, which pairs are drawn, and where annotators differ.
+A `History` derives from its events the current labels, the drawn pairs, and the disagreements of annotators.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ from autorubric.llm.records.lock import create_private_file, find_lock_holder, r
 class History:
     """The events so far and the labels that count.
 
-    Of one annotator's labels of a pair the latest counts; an undo brings the one before it back.
+    Of one annotator's labels of a pair, the latest counts; an undo restores the one before it.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -74,17 +74,17 @@ class History:
         return self.events[-1].id if self.events else 0
 
     def find_last(self, annotator: str) -> Event | None:
-        """The annotator's latest label, skip or adjudication that is not undone."""
+        """Return the annotator's latest label, skip or adjudication that is not undone."""
         stack = self._by_annotator.get(annotator)
         return stack[-1] if stack else None
 
     def own(self, key: PairKey, annotator: str) -> Event | None:
-        """An annotator's last word on a pair: a label, a skip or None."""
+        """Return an annotator's current label or skip of a pair, or None."""
         stack = self._said.get(key, {}).get(annotator)
         return stack[-1] if stack else None
 
     def labels(self, key: PairKey) -> dict[str, Event]:
-        """The label of each annotator who labelled a pair, first label first."""
+        """Return the label of each annotator who labelled a pair, first label first."""
         labels = self._said.get(key)
         if labels is None:
             return {}
@@ -93,25 +93,25 @@ class History:
         return dict(sorted(found, key=lambda pair: pair[1].id))
 
     def decision(self, key: PairKey) -> Event | None:
-        """The current adjudication of a pair."""
+        """Return the current adjudication of a pair."""
         stack = self._decided.get(key)
         return stack[-1] if stack else None
 
     def labelled(self) -> Iterator[PairKey]:
-        """The pairs with a current label or adjudication."""
+        """Yield the pairs with a current label or adjudication."""
         for key in dict.fromkeys((*self._said, *self._decided)):
             if self.labels(key) or self.decision(key) is not None:
                 yield key
 
     def annotators(self) -> dict[str, int]:
-        """The number of current labels of each annotator, in alphabetical order."""
+        """Return the number of current labels of each annotator, in alphabetical order."""
         return dict(sorted(Counter(name for key in self._said for name in self.labels(key)).items()))
 
     def differing(self, *, decided: bool = False) -> list[PairKey]:
-        """The pairs on which annotators differ.
+        """Return the pairs on which annotators differ.
 
         Args:
-            decided: also those that an adjudication settled.
+            decided: include pairs with an adjudication.
         """
         return [
             key
@@ -121,12 +121,12 @@ class History:
         ]
 
     def verdict(self, key: PairKey, annotator: str | None = None, criterion: Criterion | None = None) -> str | None:
-        """The verdict that counts: the adjudication, else that of `choose_majority`; None in a tie without either.
+        """Return the verdict that counts: the adjudication, else that of `choose_majority`; None in an open tie.
 
         Args:
             key: the pair.
-            annotator: whose label counts instead, without adjudications.
-            criterion: that of the pair; without it, options have no order.
+            annotator: the annotator whose label counts instead, ignoring adjudications.
+            criterion: the criterion of the pair; without it, options have no order.
         """
         labels = self.labels(key)
         if annotator is not None:
@@ -139,18 +139,20 @@ class History:
         return choose_majority(criterion, words)
 
     def count_kinds(self, annotator: str) -> Counter[str]:
-        """The number of current labels, skips and adjudications of an annotator."""
+        """Return the number of current labels, skips and adjudications of an annotator."""
         own = (stacks[annotator][-1] for stacks in self._said.values() if stacks.get(annotator))
         decided = (stack[-1] for stack in self._decided.values() if stack and stack[-1].annotator == annotator)
         return Counter(event.kind for event in (*own, *decided))
 
     def known_at(self, event: int) -> set[PairKey]:
-        """The pairs that had a label or an adjudication right after the event of that number."""
+        """Return the pairs that had a label or an adjudication right after the event of that number."""
         return set(History(one for one in self.events if one.id <= event).labelled())
 
 
 FOLDER = "labels"
 FILE = "labels.sqlite"
+STORE = Path(FOLDER, FILE)
+"""The path of the label store in a run directory."""
 _VERSION = 1
 _APPLICATION = 0x6172_6C62  # "arlb", in the header of the file
 
@@ -195,7 +197,7 @@ class LabelStore:
         """Add events in one transaction; they are on disk when this returns.
 
         Args:
-            events: with any `id`; `at` 0 stands for now. Both are set here.
+            events: the events to add; `id` is replaced, and an `at` of 0 becomes the current time.
 
         Raises:
             NotSavedError: none of them was saved: the disk is full or failed.
@@ -222,7 +224,7 @@ class LabelStore:
             return made
 
     def undo(self, annotator: str, event: Event) -> Event:
-        """Take back a label, skip or adjudication of an annotator; the event itself stays in the store.
+        """Undo a label, skip or adjudication of an annotator; the event itself stays in the store.
 
         Raises:
             InputError: the event is another annotator's, or is undone already.
@@ -235,19 +237,9 @@ class LabelStore:
         return self.append([undo])[0]
 
 
-def store_path(run: Path) -> Path:
-    """The path of the label store of a run.
-
-    Example:
-        >>> store_path(Path("graded")).as_posix()
-        'graded/labels/labels.sqlite'
-    """
-    return run / FOLDER / FILE
-
-
 @contextmanager
 def label_store(run: Path) -> Iterator[LabelStore]:
-    """Open the label store of a run for writing; it is made if there is none.
+    """Open the label store of a run for writing; create it if there is none.
 
     One process writes at a time. `read_history` needs no lock and never waits.
 
@@ -256,7 +248,7 @@ def label_store(run: Path) -> Iterator[LabelStore]:
         InputError: it cannot be written, or is another program's file.
     """
     folder = run / FOLDER
-    check_inside(run, [store_path(run)])
+    check_inside(run, [run / STORE])
     with ExitStack() as stack:
         try:
             stack.enter_context(run_lock(folder))
@@ -295,7 +287,7 @@ def _check_header(connection: sqlite3.Connection, path: Path) -> None:
     if tables and application != _APPLICATION:
         raise InputError(f"{path} is not a label store; move it away")
     if version > _VERSION:
-        raise InputError(f"{path} was written by a newer autorubric (version {version}); use that one")
+        raise InputError(f"{path} was written by a newer autorubric (version {version}); use that version")
 
 
 def _build_save_error(path: Path, error: sqlite3.Error) -> NotSavedError:
@@ -307,7 +299,7 @@ def _build_read_error(path: Path, error: sqlite3.Error) -> InputError:
 
 
 def find_labelled_run(path: Path) -> Path | None:
-    """The run directory of a label store, given as its folder or file; None for any other path.
+    """Return the run directory of a label store, given as its folder or file; None for any other path.
 
     Example:
         >>> find_labelled_run(Path("labels.csv")) is None
@@ -318,7 +310,7 @@ def find_labelled_run(path: Path) -> Path | None:
 
 
 def read_history(run: Path, known: History | None = None) -> History:
-    """The labels of a run, without a lock; empty if it has no store.
+    """Return the labels of a run, without a lock; empty if it has no store.
 
     Args:
         run: the run directory.
@@ -327,7 +319,7 @@ def read_history(run: Path, known: History | None = None) -> History:
     Raises:
         InputError: the store is damaged, or another program's file.
     """
-    path, history = store_path(run), History() if known is None else known
+    path, history = run / STORE, History() if known is None else known
     if not path.exists():
         return history
     check_file(path, what="Label store")
@@ -344,7 +336,7 @@ def read_history(run: Path, known: History | None = None) -> History:
 
 
 def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
-    """The events after number `after`; damaged ones are left out, with a warning."""
+    """Yield the events after number `after`; damaged ones are left out, with a warning."""
     # Text that is not valid UTF-8 was damaged after it was written, so its checksum does not match.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state
@@ -363,13 +355,13 @@ def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iter
         whole += 1
     if lost := end - after - whole:
         warn(
-            f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be; restore the file "
-            "from a copy, or label these pairs again"
+            f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be lost; restore "
+            "the file from a copy, or label these pairs again"
         )
 
 
 def _read_last_number(connection: sqlite3.Connection) -> int:
-    """The number of the last event that was ever added; SQLite keeps it."""
+    """Return the number of the last event that was ever added, which SQLite keeps."""
     number: int = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
     return number
 
@@ -381,5 +373,5 @@ def _compute_checksum(values: Iterable[Any]) -> int:
 def _build_row(event: Event) -> tuple[Any, ...]:
     drawn = (None,) * 7 if event.draw is None else astuple(event.draw)
     plain = tuple(getattr(event, name) for name in _COLUMNS[:_PLAIN])
-    # SQLite has integers of 64 bits; the seed of a later batch may be larger.
+    # SQLite integers have 64 bits; the seed of a later batch may be larger.
     return (*plain, *drawn[:3], None if drawn[3] is None else str(drawn[3]), *drawn[4:])

@@ -50,8 +50,8 @@ class Queue:
     Args:
         store: the label store, open for writing.
         run: the run directory.
-        items: what was graded.
-        ask: what the next batches draw; may be replaced at any time.
+        items: the graded items.
+        ask: the request for the next batches; may be replaced at any time.
         second_share: the share of pairs that go to a second annotator; may be replaced at any time.
     """
 
@@ -72,11 +72,11 @@ class Queue:
 
     @property
     def history(self) -> History:
-        """The events so far, with all labels: do not show those of a pair to an annotator who has not labelled it."""
+        """The events so far, with all labels; do not show a pair's labels to an annotator who has not labelled it."""
         return self._store.history
 
     def next(self, annotator: str) -> Task | None:
-        """The next pair for an annotator, who keeps it until it is labelled or skipped; None if nothing is left.
+        """Return an annotator's next pair, reserved until it is labelled or skipped; None if nothing is left.
 
         The probabilities of a batch are on disk before any of its pairs is shown. The next batch is drawn in the
         background while the current one is being labelled; of a large run as soon as the current one is stored.
@@ -109,11 +109,11 @@ class Queue:
                 return
             self._coming = self._start_batch()
             if not self._coming.drawing.result().pairs:
-                reason = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
+                reason = "each pair has ground_truth in the dataset, has no verdict, or is excluded by the policy"
                 raise InputError(f"there are no pairs to label: {reason}")
 
     def task(self, index: int, place: int) -> Task:
-        """What an annotator sees of any pair.
+        """Return what an annotator sees of any pair.
 
         Raises:
             InputError: the run has no such pair.
@@ -163,7 +163,7 @@ class Queue:
         return self._store_event("skip", check_annotator(annotator), pair, None, details)
 
     def undo(self, annotator: str) -> Task | None:
-        """Take back the annotator's last label, skip or adjudication, also of an earlier session.
+        """Undo the annotator's last label, skip or adjudication, also of an earlier session.
 
         Returns:
             The pair, which `next` also returns next; None if there is nothing to undo.
@@ -187,7 +187,7 @@ class Queue:
             return self._build_task(pair)
 
     def disputes(self) -> list[Dispute]:
-        """The pairs on which annotators differ, without a current adjudication."""
+        """Return the pairs on which annotators differ, without a current adjudication."""
         with self._lock:
             found = []
             for key in self.history.differing():
@@ -208,16 +208,16 @@ class Queue:
         word, text = check_verdict(self._find_criterion(pair), verdict), check_text(note, "note")
         name = check_annotator(annotator)
         if not self.history.labels(pair.key):
-            raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no label to decide between")
+            raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no labels to adjudicate")
         return self._store_event("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
-        """Whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
+        """Return whether an annotator may see others' verdicts and labels of a pair: only after labelling it."""
         own = self.history.own(find_pair(self._items, index, place).key, check_annotator(annotator))
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
-        """The progress of an annotator."""
+        """Return the progress of an annotator."""
         name = check_annotator(annotator)
         with self._lock:
             kinds = self.history.count_kinds(name)
@@ -260,7 +260,7 @@ class Queue:
             return made
 
     def _find_waiting(self, name: str) -> Pair | None:
-        """A pair of the batches so far."""
+        """Find a pair of the batches so far that waits for this annotator."""
         if self._again.get(name):
             return self._again[name][-1]
         self._pending = [pair for pair in self._pending if not self._is_done(pair)]
@@ -276,7 +276,7 @@ class Queue:
         return not self._is_done(pair)
 
     def _needs_second(self, pair: Pair) -> bool:
-        """Whether a second annotator labels the pair too; the same answer in every process."""
+        """Return whether a second annotator labels the pair too; the result is the same in every process."""
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.second_share * 2**64
 
@@ -297,7 +297,7 @@ class Queue:
         return _ComingBatch(self.ask, batch, self.history.last, drawing)
 
     def _store_batch(self, coming: _ComingBatch) -> bool:
-        """Store the batch that was drawn; whether it has pairs."""
+        """Store the batch that was drawn, and return whether it has pairs."""
         self._coming = None
         found, ask = coming.drawing.result(), coming.ask
         drawn = [
@@ -318,7 +318,7 @@ class Queue:
 
 
 def check_share(share: float) -> float:
-    """A share of pairs.
+    """Return a share of pairs.
 
     Raises:
         InputError: it is not a number from 0 to 1.
@@ -337,8 +337,8 @@ def label_queue(
     Args:
         run: the run directory.
         ask: what to draw.
-        items: what was graded; by default the run's copy of the dataset, which is read whole.
-        second_share: the share of pairs that go to a second annotator, blind too.
+        items: the graded items; by default the run's copy of the dataset, which is read completely.
+        second_share: the share of pairs that a second annotator labels too, also blind.
 
     Raises:
         RunLockedError: another process labels this run; the message says which.

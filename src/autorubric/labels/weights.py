@@ -54,13 +54,13 @@ class WeightedLabels:
 def weight_labels(
     history: History, finder: PairFinder, pairs: JudgedPairs, annotator: str | None = None
 ) -> WeightedLabels:
-    """The labels of a run with their weights.
+    """Return the labels of a run with their weights.
 
     Args:
         history: the events of the store.
         finder: finds the pairs of the run.
         pairs: the judged pairs of the run.
-        annotator: whose labels count; None for those that stand after adjudication.
+        annotator: the annotator whose labels count; None for those that stand after adjudication.
 
     Raises:
         InputError: the labels cannot be weighted: batches drew from different parts of the pairs, or from another
@@ -106,18 +106,18 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotato
             "no longer in the run; the labels are kept and not counted"
         )
     if unjudged:
-        yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item no score"
+        yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item has no score"
     open_ones = len(history.differing())
     if open_ones and annotator is None:
         yield (
-            f"annotators differ on {pluralize(open_ones, 'pair')} without a decision; the majority counts, else the "
-            "middle label of ordered options"
+            f"annotators differ on {pluralize(open_ones, 'pair')} without adjudication; the majority counts "
+            "or, in a tie, the middle label of ordered options"
         )
         yield from describe_tied(history, finder)
 
 
 def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
-    """A sentence on the pairs without a decision on which annotators are tied, if there are any."""
+    """Yield a sentence on the pairs without a decision on which annotators are tied, if there are any."""
     open_ones = history.differing()
     tied = sum(
         finder.find_key(key) is not None and history.verdict(key, None, finder.find_criterion(key)) is None
@@ -125,8 +125,8 @@ def describe_tied(history: History, finder: PairFinder) -> Iterator[str]:
     )
     if tied:
         yield (
-            f"annotators are tied on {tied} of {pluralize(len(open_ones), 'pair')} without a decision, left out; "
-            "decide in `autorubric view`, or choose whose labels count with --annotator NAME"
+            f"annotators are tied on {tied} of {pluralize(len(open_ones), 'pair')} without adjudication; these are "
+            "left out; adjudicate in `autorubric view`, or choose whose labels count with --annotator NAME"
         )
 
 
@@ -145,7 +145,7 @@ class _Batch:
 
 
 def _list_batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
-    """The batches of which a pair has a label, in order."""
+    """Return the batches of which a pair has a label, in order."""
     have, found = {pair.key for pair in labels}, []
     for number, draws in sorted(history.batches.items()):
         got = sum(draw.key in have for draw in draws)
@@ -155,7 +155,7 @@ def _list_batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
 
 
 def _find_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
-    """The policy and criterion that define the pairs of the draws, and their batches.
+    """Return the policy and criterion that define the pairs of the draws, and their batches.
 
     Where some were drawn from all pairs, it is these: to each of them, pairs that others drew earlier are known.
     """
@@ -174,7 +174,7 @@ def _find_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
             for scope, some in scopes.items()
         )
         raise InputError(
-            f"the labels were drawn from different parts of the run ({mixed}), so no weights fit them all",
+            f"the labels were drawn from different parts of the run ({mixed}), so they cannot be weighted together",
             f"Label a batch from all pairs, such as with the policy random. {_EXPORT}",
         )
     [(policy, name)] = scopes
@@ -195,7 +195,7 @@ def _average_weights(
     pairs: JudgedPairs,
     inside: Flags,
 ) -> Floats:
-    """The weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
+    """Return the weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
     every, used = batches
     weights, total = np.zeros(len(labels)), sum(batch.labels for batch in used)
     shares = {key: batch.share for batch in every for key in batch.draws}

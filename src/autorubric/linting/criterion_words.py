@@ -1,6 +1,6 @@
 """The words of a criterion, and the language of a text.
 
-A full language detector takes milliseconds and guesses on short texts. Linting needs microseconds, and None instead
+A full language detector takes milliseconds and guesses for short texts. Linting needs microseconds, and None instead
 of a guess.
 """
 
@@ -16,7 +16,7 @@ _THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _PART = rf"(?:[^\W\d_{HAN}{_THAI}]++[{MARKS}]*+)++"
 _TOKEN = compile_late(rf"{_PART}(?:['’\-]{_PART})*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]|(?!\d)[{_THAI}][{MARKS}]*")
 _THAI_LETTER = compile_late(f"[{_THAI}][{MARKS}]*")
-# The same for lower-case ASCII, in half the time.
+# A faster version for lower-case ASCII, which takes half the time.
 _ASCII_TOKEN = compile_late(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
 _SHORTENED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
 _END = compile_late(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
@@ -56,7 +56,7 @@ class Phrasing:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The sentences; a Chinese semicolon ends one too, because it separates whole statements."""
+        """The sentences; a Chinese semicolon also ends a sentence, because it separates whole statements."""
         whole = self.text.strip(_FINAL)
         if _END.search(whole) is None:
             return (whole,) if _WORD.search(whole) else ()
@@ -76,7 +76,7 @@ class Phrasing:
 
 
 class Hints:
-    """Strings without which a pattern has no match; looking for them first saves time.
+    """Strings without which a pattern cannot match; searching for them first saves time.
 
     Args:
         english: the strings, separated by a comma and a space.
@@ -93,7 +93,7 @@ class Hints:
         self._all = [*self._ascii, *filter(None, chinese.split(", "))]
 
     def occur_in(self, text: str) -> bool:
-        """Whether a text contains one of them."""
+        """Return whether a text contains one of them."""
         return any(map(text.__contains__, self._ascii if text.isascii() else self._all))
 
 
@@ -141,7 +141,7 @@ _TRANSLATION = compile_late(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译�
 
 @lru_cache(maxsize=256)
 def detect_language(text: str) -> str | None:
-    """The code of the language a text is in; None if it is mixed, about translation, too short or unknown."""
+    """Return the code of a text's language; None if it is mixed, about translation, too short or unknown."""
     text = normalize("NFC", text[:_LONGEST].lower())
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None
@@ -158,7 +158,7 @@ def detect_language(text: str) -> str | None:
         return _guess_by_small_words(latin)
     code = max(found, key=found.__getitem__)
     total = foreign + len(latin)
-    # Names and terms in Latin letters, without small words, leave a text in its language.
+    # Names and terms in Latin letters, without function words, do not change the language of a text.
     least = 0.5 if _SMALL_WORDS["en"].isdisjoint(latin) else 0.7
     return code if total >= _FEWEST and found[code] >= least * total else None
 

@@ -16,7 +16,7 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a rubric is.
+    """The location of a rubric.
 
     Attributes:
         file: the file, as it was named; empty for a rubric in memory.
@@ -53,7 +53,7 @@ class RawCriterion:
 
     @cached_property
     def wording(self) -> Phrasing:
-        """Its words, tokenized once for all rules."""
+        """The wording, tokenized once for all rules."""
         return Phrasing(self.text)
 
     @property
@@ -115,7 +115,7 @@ class Finding:
     suggestion: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as JSON values, flat.
+        """Return the finding as JSON values, flat.
 
         Example:
             >>> finding = Finding(Location("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
@@ -126,7 +126,7 @@ class Finding:
         return {**fields.pop("place"), **fields}
 
     def line(self) -> str:
-        """The finding as a line of text.
+        """Return the finding as a line of text.
 
         Example:
             >>> finding = Finding(Location("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
@@ -164,7 +164,7 @@ class Rule:
 def apply_to_judged(
     find: Callable[[RawCriterion], str], problem: str, suggestion: str
 ) -> Callable[[RawRubric], Iterator[Hit]]:
-    """A function that applies a rule to each criterion that a judge reads.
+    """Return a function that applies a rule to each criterion that a judge reads.
 
     Args:
         find: returns the words of a criterion that are wrong; empty if none are.

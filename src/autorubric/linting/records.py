@@ -37,7 +37,7 @@ _IN_ROW = ("query", "rubric", "id", "reference")
 
 
 def is_row(record: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a row with a query and a rubric, rather than a criterion or a section.
+    """Return whether a mapping is a row with a query and a rubric, rather than a criterion or a section.
 
     Example:
         >>> is_row({"question": "Why?", "rubrics": []}), is_row({"criterion": "Says why.", "points": 3})
@@ -50,7 +50,7 @@ def is_row(record: Mapping[str, Any]) -> bool:
 
 
 def build_row_reader(file: str, columns: Mapping[str, str] | None = None) -> RowReader:
-    """The reader of rows with a query and a rubric.
+    """Return the reader of rows with a query and a rubric.
 
     Example:
         >>> build_row_reader("final.jsonl").roles
@@ -60,7 +60,7 @@ def build_row_reader(file: str, columns: Mapping[str, str] | None = None) -> Row
 
 
 def read_row(record: Record, place: Location) -> Iterator[RawRubric]:
-    """The rubrics of a row (see `build_row_reader`): one, or one per candidate rubric of a step file.
+    """Yield the rubrics of a row (see `build_row_reader`): one, or one per candidate rubric of a step file.
 
     Raises:
         InputError: the row has no rubric, or one that cannot be read.
@@ -81,7 +81,7 @@ def read_row(record: Record, place: Location) -> Iterator[RawRubric]:
 
 
 def read_query(value: Any) -> str:
-    """The query: a text, or the user's turns in a conversation; empty if it is neither.
+    """Return the query: a text, or the user's turns in a conversation; empty if it is neither.
 
     Example:
         >>> read_query([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}])
@@ -98,7 +98,7 @@ def read_query(value: Any) -> str:
 
 
 def list_entries(value: Any) -> list[Any]:
-    """The criteria of a rubric in any of its shapes, as they were written, scales as options.
+    """Return the criteria of a rubric in any of its shapes, as they were written, scales as options.
 
     Raises:
         InputError: it is not a rubric.
@@ -127,7 +127,7 @@ def read_raw_rubric(
     place: Location | None = None,
     where: str = "",
 ) -> RawRubric:
-    """The rubric of a list of criteria in any shape; each problem begins with `where`.
+    """Return the rubric of a list of criteria in any shape; each problem begins with `where`.
 
     Raises:
         InputError: with one problem for each criterion that cannot be read.
@@ -153,7 +153,7 @@ def read_raw_rubric(
 
 
 def find_refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
-    """Why grading refuses bare texts and criteria of this package's own shape, with the criterion's position from 1.
+    """List why grading refuses bare texts and criteria in this package's format, with positions from 1.
 
     Example:
         >>> find_refusals([{"requirement": "Names 4 g.", "wieght": 3}])
@@ -182,7 +182,7 @@ def _parse_refusal(problem: str) -> tuple[int | None, str]:
 
 
 def read_raw_criterion(entry: Any) -> RawCriterion:
-    """One criterion: a `Criterion`, a mapping, or a bare text.
+    """Return one criterion: a `Criterion`, a mapping, or a bare text.
 
     Raises:
         InputError: with one problem for each key that cannot be read.
@@ -217,7 +217,7 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
 
 
 def _read_rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
-    """Each rubric of a row with the name of its part, which is empty for a single rubric."""
+    """Yield each rubric of a row with the name of its part, which is empty for a single rubric."""
     row, column = record.fields, record.columns.get("rubric")
     if _MERGED[0] in row:
         yield "", [entry for key in _MERGED if row.get(key) is not None for entry in list_entries(row[key])]
@@ -257,7 +257,7 @@ def _read_text(entry: Mapping[str, Any], key: str, problems: list[str], *, neede
 
 
 def _describe_misspelling(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
-    """A message about a key of a criterion that is nearly one of these; None if there is no such key."""
+    """Return a message about a key of a criterion that is nearly one of these; None if there is no such key."""
     wrong = next((str(key) for key in entry if find_nearest_key(str(key), known)), None)
     return None if wrong is None else describe_unknown_key(wrong, _CRITERION_KEYS, "the criterion")
 

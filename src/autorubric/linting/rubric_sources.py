@@ -25,7 +25,7 @@ from autorubric.rows.record import HOLDERS, TEXT_KEYS
 def iter_rubrics(
     path: str | Path, problems: list[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[RawRubric]:
-    """The rubrics of a file, in order.
+    """Yield the rubrics of a file, in order.
 
     Args:
         path: the file.
@@ -56,7 +56,7 @@ def iter_rubrics(
 def iter_rubrics_in_memory(
     document: Any, problems: list[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[RawRubric]:
-    """The rubrics of a dataset or of rows in memory, in order; messages and findings call them `data`.
+    """Return the rubrics of a dataset or of rows in memory, in order; messages and findings call them `data`.
 
     Args:
         document: the value that a JSON file of them would have.
@@ -92,14 +92,14 @@ def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
-    """Whether a row is a criterion; without a weight, only the first keys for the text count in JSON."""
+    """Return whether a row is a criterion; without a weight, only the first keys for the text count in JSON."""
     if is_criterion(row):
         return True
     return any(fold_name(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
 def _is_query(row: Mapping[str, Any]) -> bool:
-    """Whether a row has a query and no text of a criterion."""
+    """Return whether a row has a query and no text of a criterion."""
     keys = set(map(fold_name, row))
     return not keys.isdisjoint(ROLES["query"].names) and keys.isdisjoint(TEXT_KEYS)
 
@@ -140,7 +140,7 @@ def _iter_document(
 def _iter_dataset(
     head: Mapping[str, Any], items: Iterator[tuple[int, Any]], file: str, problems: list[str]
 ) -> Iterator[RawRubric]:
-    """The dataset's own rubric, then those of items; a shared one appears once, at its first item."""
+    """Yield the dataset's own rubric, then those of items; a shared one appears once, at its first item."""
     given = head.get("prompt")
     prompt = given if isinstance(given, str) else ""
     reference = bool(head.get("reference_submission"))
@@ -160,7 +160,7 @@ def _iter_dataset(
 
 
 def _find_name(rubric: Any) -> str | None:
-    """The name of the shared rubric that a reference points at; None for a rubric that is written out."""
+    """Return the name of the shared rubric that a reference points at; None for a rubric that is written out."""
     ref = rubric.get("$ref") if isinstance(rubric, Mapping) else None
     return None if ref is None else str(ref).removeprefix(REF)
 
@@ -176,7 +176,7 @@ def _iter_rubric(
 def lint_rubric(
     rubric: Any, query: str = "", *, reference: bool = False, rules: Sequence[Rule] = RULES
 ) -> list[Finding]:
-    """The findings on a rubric, in the order of its criteria.
+    """Return the findings on a rubric, in the order of its criteria.
 
     Args:
         rubric: a `Rubric`, or criteria in any shape that rubric files have.
@@ -197,7 +197,7 @@ def lint_rubric(
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:
-    """The findings on the rubrics of a file, one rubric after the other.
+    """Yield the findings on the rubrics of a file, one rubric after the other.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -218,7 +218,7 @@ def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Findi
 
 
 def lint_raw_rubric(rubric: RawRubric, rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """The findings on a rubric: the rubric as a whole first, then its criteria in order.
+    """Return the findings on a rubric: the rubric as a whole first, then its criteria in order.
 
     Example:
         >>> lint_raw_rubric(RawRubric([]))[0].rule

@@ -1,4 +1,4 @@
-"""Every rule, and the choice among them."""
+"""All rules, and the selection of rules to run."""
 
 from collections.abc import Iterable, Sequence
 
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[Rule]:
-    """The rules to run, in their order.
+    """Return the rules to run, in their order.
 
     Args:
         select: ids of the rules to run; all if empty.

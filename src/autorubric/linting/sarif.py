@@ -20,12 +20,12 @@ def to_sarif(
     docs: str = "docs/lint.md",
     failures: Sequence[str] | None = None,
 ) -> Iterator[str]:
-    """The pieces of a SARIF log: the rules that ran, then one result per finding, none kept in memory.
+    """Yield the pieces of a SARIF log: the rules that ran, then one result per finding, none kept in memory.
 
     Args:
-        findings: what was found.
-        rules: those that ran.
-        version: of this package.
+        findings: the findings.
+        rules: the rules that ran.
+        version: the version of this package.
         docs: the guide to the rules.
         failures: what could not be read; None if that is known only after the findings.
     """
@@ -72,7 +72,7 @@ def _build_result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
 
 
 def _find_line(finding: Finding) -> int:
-    """The line of a finding, which code hosts require; 1 if it is unknown."""
+    """Return the line of a finding, which code hosts require; 1 if it is unknown."""
     place = finding.place
     if place.row is not None and place.file.endswith(".jsonl"):  # in other files, a row is not a line
         return place.row

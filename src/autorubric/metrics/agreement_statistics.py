@@ -1,7 +1,7 @@
 """The agreement statistics: built-in ones, in the order of tables, and those of installed packages.
 
-A statistic maps the labelled pairs of a part of a run to a number. It is computed for the run and for each criterion,
-judge and tag, and appears in tables, JSON and exports. A package adds one with an entry point in the group
+A statistic maps the labelled pairs of a part of a run to a number. It is computed for the whole run and for each
+criterion, judge and tag, and appears in tables, JSON and exports. A package adds one with an entry point in the group
 `autorubric.statistics` that names a `Statistic`.
 """
 
@@ -16,7 +16,7 @@ from pydantic import Field
 from autorubric.errors import InputError
 from autorubric.metrics import confusion
 from autorubric.metrics.arrays import Floats, Ints, ratio
-from autorubric.metrics.correlation import mae, rmse
+from autorubric.metrics.correlation import measure_errors
 from autorubric.metrics.statistic_results import MetricModel
 from autorubric.metrics.table import CriterionType
 from autorubric.plugins import find_plugins, load_plugin
@@ -32,15 +32,15 @@ class Part:
     """The labelled pairs of a part of a run: those of one criterion, or of all criteria of one kind.
 
     Attributes:
-        kind: of the criteria; the run, judges and tags are measured on binary criteria.
+        kind: the kind of the criteria; the run, judges and tags are measured on binary criteria.
         truth: the category of each label, as an index into `labels`.
-        judged: the same for each verdict.
+        judged: the category of each verdict, likewise.
         labels: the categories; empty if criteria with different options are pooled, which have no `counts`.
         weights: how much each pair of categories counts as agreement, in [0, 1].
         ranks: the rank of each category by value.
-        true_values: the value of each label, in [0, 1]; empty if an abstention is a category, which has no value.
-        judged_values: the same for each verdict.
-        votes: judges that voted × points, including points without a usable label; negative if a vote is missing.
+        true_values: the value of each label, in [0, 1]; empty if abstentions, which have no value, are a category.
+        judged_values: the value of each verdict, likewise.
+        votes: an array of judges × points, including points without a usable label; negative for a missing vote.
             Empty if a single judge is measured.
         vote_values: the value of each category of `votes`; None if categories have no order.
 
@@ -78,8 +78,8 @@ class Statistic:
     Attributes:
         name: its key in JSON and exports.
         compute: its value for a part of a run; None if it is undefined.
-        needs: the input that it reads: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes`
-            of several judges. A part without it does not have the statistic.
+        needs: the required input: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes` of
+            several judges. Parts without that input do not have the statistic.
         title: the heading of its column in the tables of `autorubric agree`; None for no column.
         kinds: the kinds of criteria that it is defined for.
 
@@ -99,7 +99,7 @@ class Statistic:
 def _compute_alpha(part: Part) -> float | None:
     """Krippendorff's α among the judges.
 
-    Nominal for unordered options, ordinal for one ordered criterion, interval if ordered criteria are pooled.
+    Nominal for unordered options, ordinal for one ordered criterion, interval for pooled ordered criteria.
     """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return confusion.krippendorff_alpha(
@@ -116,7 +116,9 @@ def _compute_icc(part: Part) -> float | None:
 
 STATISTICS = (
     Statistic("kappa", lambda part: float(confusion.kappas(part.counts, part.weights)), title="kappa"),
-    Statistic("gwet", lambda part: confusion.gwet_pairs(part.counts, part.weights), title="AC"),
+    Statistic(
+        "gwet", lambda p: confusion.gwet_ac(sum(np.eye(len(p.labels))[[p.truth, p.judged]]), p.weights), title="AC"
+    ),
     Statistic("accuracy", lambda part: confusion.accuracy(part.counts), title="accuracy"),
     Statistic("majority_baseline", lambda p: p.counts.sum(axis=1).max() / len(p.truth), title="baseline"),
     Statistic("balanced_accuracy", lambda part: confusion.balanced_accuracy(part.counts)),
@@ -126,15 +128,15 @@ STATISTICS = (
     Statistic("f1", lambda part: confusion.precision_recall(part.counts).f1, kinds=_BINARY),
     Statistic("fpr", lambda part: float(ratio(part.counts[1:, 0].sum(), part.counts[1:].sum())), kinds=_BINARY),
     Statistic("fnr", lambda part: float(ratio(part.counts[0, 1:].sum(), part.counts[0].sum())), kinds=_BINARY),
-    # Of MET, and of all other categories as one.
+    # For MET against all other categories together.
     Statistic(
         "phi", lambda p: confusion.mcc(np.add.reduceat(np.add.reduceat(p.counts, [0, 1]), [0, 1], 1)), kinds=_BINARY
     ),
     Statistic(
         "adjacent_accuracy", lambda part: confusion.accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL
     ),
-    Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
-    Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),
+    Statistic("rmse", lambda part: measure_errors(part.judged_values, part.true_values).rmse, "values"),
+    Statistic("mae", lambda part: measure_errors(part.judged_values, part.true_values).mae, "values"),
     Statistic("krippendorff_alpha", _compute_alpha, "votes"),
     Statistic("fleiss_kappa", lambda part: confusion.fleiss_kappa(part.ratings, len(part.votes)), "votes"),
     Statistic(
@@ -146,7 +148,7 @@ STATISTICS = (
 
 @lru_cache(maxsize=1)
 def load_statistics() -> tuple[Statistic, ...]:
-    """All statistics: the built-in ones, then those of installed packages, by name."""
+    """Return all statistics: the built-in ones, then those of installed packages, by name."""
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
     for name in find_plugins(_GROUP):
@@ -156,14 +158,14 @@ def load_statistics() -> tuple[Statistic, ...]:
                 f"statistic {name!r} is a {type(made).__name__}; expected an autorubric.metrics.Statistic"
             )
         elif found.setdefault(made.name, made) is not made:
-            problems.append(f"statistic {name!r}: there is another one with the name {made.name!r}; rename it")
+            problems.append(f"statistic {name!r}: another statistic has the name {made.name!r}; rename it")
     if problems:
         raise InputError(problems, f"Correct or uninstall the package that registers it in autorubric.{_GROUP}.")
     return tuple(found.values())
 
 
 def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, float | None]:
-    """The value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
+    """Compute the `chosen` statistics (by default all) that are defined for a part of a run, by name.
 
     A value is None if the statistic is undefined for these pairs.
     """
@@ -202,24 +204,24 @@ _STATISTIC_BY_FIELD = {
 
 
 class MeasuredModel(MetricModel):
-    """Statistics of a part of a run; those without a field of their own are in `statistics`.
+    """Statistics of a part of a run; those without their own field are in `statistics`.
 
     Attributes:
-        statistics: by name, those of installed packages included.
+        statistics: values by name, including statistics of installed packages.
     """
 
     statistics: dict[str, float | None] = Field(default_factory=dict)
 
     @classmethod
     def to_fields(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
-        """The values of the fields; None for a statistic that was not measured."""
+        """Return the values of the fields; None for a statistic that was not measured."""
         by_field = {name: _STATISTIC_BY_FIELD.get(name, name) for name in cls.model_fields}
         known = {statistic.name for statistic in load_statistics()}
         fields: dict[str, Any] = {field: values.get(name) for field, name in by_field.items() if name in known}
         return fields | {"statistics": {k: v for k, v in values.items() if k in known - set(by_field.values())}}
 
     def find(self, statistic: str) -> float | None:
-        """The value of a statistic by its name in the registry; None if it is undefined."""
+        """Return the value of a statistic by its name in the registry; None if it is undefined."""
         for name in type(self).model_fields:
             if _STATISTIC_BY_FIELD.get(name, name) == statistic:
                 found: float | None = getattr(self, name)

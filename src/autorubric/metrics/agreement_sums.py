@@ -1,7 +1,7 @@
 """Agreement from sums over items: statistics and intervals of a set of criteria.
 
-Each item adds the cells of every criterion's confusion matrix, then the sums of its score differences. So one array
-product gives the statistics of all items and of every sample that leaves one item out.
+Each item contributes the cells of every criterion's confusion matrix and the sums of its score differences. So one
+array product gives the statistics of all items and of every sample that leaves one item out.
 """
 
 import math
@@ -30,7 +30,7 @@ from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
 
 SCORE_SUMS = 4
-"""Score pairs: how many, Σ difference, Σ difference², Σ |difference|."""
+"""Sums over score pairs: count, Σ difference, Σ difference², Σ |difference|."""
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
 
@@ -40,7 +40,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the confusion matrix of each criterion is in a row of sums, one criterion after the other."""
+    """The position of each criterion's confusion matrix in a row of sums."""
 
     starts: tuple[int, ...]  # the first cell of each criterion, then the end of all cells
     sizes: tuple[int, ...]  # how many categories each criterion has
@@ -49,7 +49,7 @@ class Layout:
     span: float = 1.0  # the largest possible error of a score
 
     def summarize(self, sums: Floats) -> Floats:
-        """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, from sums (…, m).
+        """Compute accuracy, mean κ, binary κ, score RMSE, bias and MAE, then each criterion's κ, from sums (…, m).
 
         The mean κ is over the criteria whose κ is defined in these sums.
         """
@@ -66,12 +66,12 @@ class Layout:
         return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
     def count_hits(self, total: Floats) -> tuple[Floats, Floats]:
-        """The agreeing pairs and all pairs of each criterion, from the sums over items."""
+        """Return the number of agreeing pairs and of all pairs for each criterion, from the sums over items."""
         tables, _ = self.split_tables(total)
         return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
     def split_tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
-        """The confusion matrix of each criterion, and that of all binary ones together, from sums (…, m)."""
+        """Return the confusion matrix of each criterion, and that of all binary criteria, from sums (…, m)."""
         tables = [
             sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
             for start, size in zip(self.starts, self.sizes, strict=False)
@@ -80,7 +80,7 @@ class Layout:
         return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
     def compute_intervals(self, sums: Floats, draws: Draws) -> list[IntervalResult]:
-        """An interval for each statistic of `summarize`, from what each item adds to the sums.
+        """Return an interval for each statistic of `summarize`; `sums` has one row per item.
 
         The mean κ is over the criteria whose κ is defined in all items.
         """
@@ -114,9 +114,9 @@ class Layout:
 def sum_items(
     columns: Sequence[Column], rows: int, points: Points, scores: ScorePairs | None = None
 ) -> tuple[Layout, Floats]:
-    """The layout of the sums, and what each of the first `rows` items adds: rows × (all cells + `SCORE_SUMS`).
+    """Return the layout of the sums, and the contribution of each of the first `rows` items, one row per item.
 
-    Weights of points are relative: equal ones count as 1, others as 1 on average.
+    A row has all cells, then `SCORE_SUMS`. Weights of points are rescaled to a mean of 1.
     """
     sizes = np.array([len(column.categories) for column in columns], np.int64)
     starts = np.cumsum([0, *sizes**2])
@@ -143,14 +143,14 @@ def sum_items(
 
 
 class ColumnAgreement(NamedTuple):
-    """The agreement over some of the criteria: statistics, and the intervals of some, by name."""
+    """The agreement over some of the criteria: statistics, and some of their intervals, by name."""
 
     values: dict[str, float | None]
     intervals: dict[str, ConfidenceInterval | None]
 
 
 def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> ColumnAgreement:
-    """The agreement over the chosen columns; intervals by resampling items.
+    """Return the agreement over the chosen columns; intervals by resampling items.
 
     Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
     """
@@ -182,11 +182,11 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Co
 
 
 def pool_columns(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
-    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
+    """Pool the points into one column for all binary criteria and one (right or wrong) for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
     met = next((column for column in columns if column.kind == "binary"), Column.from_criterion(criterion, 0))
-    # Right and wrong options are not MET and UNMET: the κ of all binary pairs leaves them out.
+    # Right and wrong options are not MET and UNMET, so the κ of all binary pairs leaves them out.
     wrong = replace(Column.from_criterion(criterion, 1, "multi-choice"), kind="nominal")
     pooled = replace(met, index=0, name="binary"), wrong
     made = replace(
@@ -199,10 +199,10 @@ def pool_columns(columns: Sequence[Column], points: Points) -> tuple[tuple[Colum
 
 
 def compute_majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
-    """The accuracy of always giving the most frequent label of each criterion; None without pairs.
+    """Return the accuracy of always giving the most frequent label of each criterion; None without pairs.
 
-    With `pooled`, criteria with the same categories share one, as items with their own rubrics have too few labels
-    of one criterion.
+    With `pooled`, criteria with the same categories share one baseline, because items with their own rubrics have too
+    few labels per criterion.
     """
     if not len(points):
         return None

@@ -1,6 +1,6 @@
 """Arrays of statistics, and quotients that may be undefined.
 
-Inside the package an undefined value is NaN, so that batches are computed at once; results contain None instead.
+Inside the package, an undefined value is NaN, so that computations can be vectorized; results contain None instead.
 """
 
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
-    """The quotient, NaN where the divisor is 0."""
+    """Return the quotient; NaN where the divisor is 0."""
     top, bottom = np.asarray(above, float), np.asarray(below, float)
     undefined = np.full(np.broadcast(top, bottom).shape, np.nan)
     found: Floats = np.divide(top, bottom, out=undefined, where=bottom != 0)
@@ -24,13 +24,13 @@ def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
 
 
 def nan_to_none(value: Any) -> float | None:
-    """The number, or None if it is NaN."""
+    """Return the number, or None if it is NaN."""
     number = float(value)
     return None if np.isnan(number) else number
 
 
 def read_numbers(*series: ArrayLike) -> list[Floats]:
-    """Each series as a flat array of finite floats; all must have the same length."""
+    """Return each series as a flat array of finite floats; all must have the same length."""
     found = list[Floats]()
     for values in series:
         try:
@@ -39,7 +39,7 @@ def read_numbers(*series: ArrayLike) -> list[Floats]:
             raise InputError(f"the values are not a series of numbers: {error}") from None
         wrong = np.flatnonzero(~np.isfinite(array))
         if len(wrong):
-            raise InputError(f"value {wrong[0]} of {len(array)} is {array[wrong[0]]}; leave out what has no score")
+            raise InputError(f"value {wrong[0]} of {len(array)} is {array[wrong[0]]}; leave out missing values")
         found.append(array)
     if len({len(array) for array in found}) > 1:
         sizes = " and ".join(str(len(array)) for array in found)

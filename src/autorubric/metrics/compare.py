@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
@@ -16,7 +17,7 @@ from autorubric.metrics.intervals import adjust_p_values
 from autorubric.metrics.jackknife import Draws, Scale, Summary, check_draws, jackknife_intervals
 from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, resolve_abstentions
 from autorubric.metrics.metrics_text import show
-from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
+from autorubric.metrics.scores import describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, check_modes
 
@@ -24,17 +25,17 @@ _ROUNDING = 1e-12
 
 
 class Difference(MetricModel):
-    """A statistic of two judges on the same items. Undefined is None.
+    """A statistic of two judges on the same items. Undefined values are None.
 
     Attributes:
-        name: of the statistic, or of the criterion.
+        name: the name of the statistic or the criterion.
         a: the first judge's value.
         b: the second judge's value.
         difference: a − b.
         ci: its interval (Student's t of the jackknife over items).
         p_value: two-sided, by exchanging the two judges item by item.
         p_holm: the p-value adjusted for all criteria (Holm); None for statistics of the whole run.
-        n: how many pairs of verdicts or scores: for a mean κ those of its criteria, for a binary κ the binary ones.
+        n: the number of pairs of verdicts or scores; for a mean κ those of its criteria, for a binary κ binary ones.
     """
 
     name: str
@@ -54,13 +55,12 @@ class JudgeComparison(Displayed, MetricModel):
         accuracy: share of pairs that agree.
         mean_kappa: mean κ over the criteria whose κ is defined for both; None where criteria are pooled.
         micro_kappa: κ over all binary pairs.
-        score_error: mean absolute error of the score; lower is better. This and the bias are undefined if the runs
-            use different scoring rules.
+        score_error: mean absolute error of the score. Error and bias are undefined for different scoring rules.
         score_bias: mean of score − true score, so that the difference is that of the mean scores.
         per_criterion: the κ of each criterion, with Holm's p-values.
         n_items: items that both judged.
-        n_replicates: of the permutation test.
-        warnings: what a reader should know of `run a` and `run b`.
+        n_replicates: replicates of the permutation test.
+        warnings: remarks on `run a` and `run b`.
 
     Example:
         >>> import tempfile
@@ -83,7 +83,7 @@ class JudgeComparison(Displayed, MetricModel):
     warnings: list[str] = Field(default_factory=list)
 
     def summary(self) -> str:
-        """The differences as text, and which judge agrees more, if the interval shows it."""
+        """Return the differences as text, and which judge agrees more, if the interval shows it."""
         return "\n".join(_render_lines(self))
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
@@ -104,17 +104,17 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     cannot_assess: CannotAssessMode = "exclude",
     na_mode: NAMode = "exclude",
 ) -> JudgeComparison:
-    """The difference between two runs in agreement with the labels, over the pairs that both judged.
+    """Compare two runs in their agreement with the labels, over the pairs that both judged.
 
     Intervals leave out one item at a time (jackknife). P-values exchange the two judges item by item, which keeps
     the correlation within an item; the smallest possible one is 1 / (n_replicates + 1).
 
     Args:
         a: a run.
-        b: another over the same items.
+        b: another run on the same items.
         dataset: the items with their ground truth.
-        n_replicates: of the permutation test.
-        confidence_level: of the intervals.
+        n_replicates: replicates of the permutation test.
+        confidence_level: the level of the intervals.
         seed: for reproducible results.
         cannot_assess: see `compute_metrics`.
         na_mode: see `compute_metrics`.
@@ -153,7 +153,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
 
 
 def build_comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
-    """The comparison from the differences of `SUMMED` and then of criteria, whose p-values it adjusts (Holm)."""
+    """Build the comparison from the differences in `SUMMED`, then criteria; adjust the criteria's p-values (Holm)."""
     named = {found.name: found for found in made[: len(SUMMED)]}
     adjusted = adjust_p_values([found.p_value for found in made[len(SUMMED) :]])
     each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(SUMMED) :], adjusted, strict=True)]
@@ -171,13 +171,13 @@ def build_comparison(made: list[Difference], items: int, draws: Draws, notes: Se
 
 
 def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
-    """A labelled run; errors say which of the two it is."""
+    """Read a labelled run; errors name the run."""
     with problems_at(f"run {name}: "):
         return read_labelled_run(run, dataset, modes)
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """Both runs scored by one rule; if there is none, without scores and with the reason.
+    """Return both runs scored by the same rule; if there is none, without scores and with the reason.
 
     A run without a recorded rule takes that of the other, if that gives its scores too.
     """
@@ -188,17 +188,16 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
         return other, b, None
     if (other := _score_by(b, a.scores.rule)) is not None:
         return a, other, None
-    why = f"scores are not compared, because different rules computed them: a by {names[0]}; b by {names[1]}"
+    why = f"scores are not compared, because the runs use different scoring rules: a: {names[0]}; b: {names[1]}"
     bare = [replace(run, scores=run.scores.renumber(np.full(len(run.table.items), -1))) for run in (a, b)]
     return bare[0], bare[1], why
 
 
 def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
-    """The run scored by another rule; None if it recorded its own, or the other does not give its scores."""
-    if read_rule(run.table.settings) is not None:
+    """Return the run scored by another rule; None if it recorded its own, or the other gives other scores."""
+    if run.table.rule is not None:
         return None
-    stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}
-    table = replace(run.table, settings=stated)
+    table = replace(run.table, rule=rule)
     scores = pair_scores(table, table.scores, table.points.judged, table.means)
     return None if scores.warnings else replace(run, scores=scores)
 
@@ -206,18 +205,18 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 def compute_differences(
     layout: Layout, sums: tuple[Floats, Floats], named: tuple[Sequence[str], Ints, int], draws: Draws
 ) -> list[Difference]:
-    """The difference of each of `SUMMED`, then that of each criterion's κ, of two judges on the same items.
+    """Compute the differences of two judges on the same items: in each of `SUMMED`, then in each criterion's κ.
 
     Args:
         layout: where the sums of each criterion are.
-        sums: what each item adds to them, by judge.
-        named: the criteria, none where they are pooled; how many pairs each has; and how many scores there are.
+        sums: the contribution of each item, by judge.
+        named: the criteria (none if pooled), the number of pairs of each, and the number of scores.
         draws: how intervals and p-values are drawn.
     """
     criteria, sizes, scored = named
     width = sums[0].shape[1]
     totals = [total.sum(axis=0) for total in sums]
-    # Fixed before drawing: replicates with other defined κ would compare other criteria.
+    # Fixed before drawing, because replicates in which other κ are defined would compare other criteria.
     counted = ~np.isnan(sum(layout.summarize(total)[len(SUMMED) :] for total in totals)) & bool(criteria)
 
     def summarize_both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -248,7 +247,7 @@ def compute_differences(
 
 
 def _share_criteria(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Floats]:
-    """The statistics of both judges, with the mean κ over the criteria whose κ is defined for both."""
+    """Return the statistics of both judges, with the mean κ over the criteria whose κ is defined for both."""
     each, mean = slice(len(SUMMED), None), SUMMED.index("mean_kappa")
     shared = ~np.isnan(a[..., each] + b[..., each]) & counted
     for found in (a, b):
@@ -257,7 +256,7 @@ def _share_criteria(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Float
 
 
 def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -> list[float | None]:
-    """The two-sided p-value of each statistic: the judges are exchanged item by item at random (Pitman 1937).
+    """Return the two-sided p-value of each statistic, by exchanging the judges item by item at random (Pitman 1937).
 
     It is the share of exchanges, the observed one included, in which the statistic differs at least as much.
     """
@@ -276,7 +275,7 @@ def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -
 
 
 def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """Both runs on their common items and pairs, and a sentence on labelled pairs that a run did not judge."""
+    """Restrict both runs to common items and pairs; add a note on labelled pairs that a run did not judge."""
     columns: dict[Hashable, Column] = {}
     for run in (a, b):
         for column in run.table.columns:
@@ -309,7 +308,7 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
 
 
 def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints) -> LabelledRun:
-    """The run on `items`, in their order, with the columns of both runs."""
+    """Return the run restricted to `items`, in their order, with the columns of both runs."""
     moved = np.array([columns[column.key].index for column in run.table.columns], np.int64)
     kept = np.isin(run.table.items, items)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
@@ -340,7 +339,7 @@ def _render_values(found: Difference) -> str:
 
 
 def describe_winner(difference: Difference) -> str:
-    """A sentence on which judge agrees more with the labels, if the interval supports one."""
+    """Return a sentence on which judge agrees more with the labels, if the interval supports one."""
     ends, p_value = difference.ci, difference.p_value or 0.0
     if ends is None or ends.lower <= 0.0 <= ends.upper or p_value > 1.0 - ends.confidence:
         return "On these items, the difference in agreement between the two runs is not significant."

@@ -58,26 +58,26 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     seed: int | None = None,
     per_item_metrics: PerItemMetrics = "auto",
 ) -> MetricsResult:
-    """Judge-human agreement: how well the verdicts of a run match the labels of its items.
+    """Compute judge-human agreement: how well the verdicts of a run match the labels of its items.
 
     Args:
         eval_result: the run: any object with `item_results`.
         dataset: the items with their ground truth.
-        bootstrap: compute confidence intervals.
-        n_bootstrap: draws of the posteriors.
+        bootstrap: whether to compute confidence intervals.
+        n_bootstrap: the number of draws from posteriors.
         per_judge: also measure each judge of a panel, and the panel without each judge.
-        cannot_assess: CANNOT_ASSESS leaves its pair out (`exclude`), counts as UNMET (`as_unmet`) or is a category
-            of its own (`as_category`).
-        na_mode: likewise for options that are not applicable; `as_unmet` takes the option that scores least.
-        confidence_level: of all confidence intervals.
+        cannot_assess: whether a pair with CANNOT_ASSESS is left out (`exclude`), counts as UNMET (`as_unmet`), or
+            CANNOT_ASSESS is a separate category (`as_category`).
+        na_mode: likewise for options that are not applicable; `as_unmet` counts them as the option that scores least.
+        confidence_level: the level of all confidence intervals.
         seed: for reproducible intervals.
         per_item_metrics: `pooled` pools the criteria of items with their own rubrics by kind, `per_criterion`
             lists every distinct criterion; `auto` pools where the dataset has no rubric and the items' rubrics
             differ.
 
     Raises:
-        InputError: the run's items are not the dataset's, its criteria are not the labels', a judge voted twice on
-            one criterion of an item, no pair is left, or an argument is wrong.
+        InputError: the run's items or criteria differ from the dataset's, a judge voted twice on one criterion of an
+            item, no pair is left, or an argument is wrong.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
@@ -95,7 +95,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
 
 
 def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per_judge: bool) -> MetricsResult:
-    """All statistics of the labelled items of a run, with intervals if `draws` is given."""
+    """Compute all statistics of the labelled items of a run, with intervals if `draws` is given."""
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
@@ -153,17 +153,17 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
 
 
 def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: ColumnAgreement) -> list[str]:
-    """Notes on what the numbers leave out, and on those that are undefined or uninformative."""
+    """Return notes on what the statistics leave out, and on statistics that are undefined or uninformative."""
     items, labelled, scores = len(run.table.items), len(run.table.points), len(run.scores.rows)
     failed, skipped = (int((run.table.points.judged == code).sum()) for code in (FAILED, ABSENT))
     abstained = labelled - failed - skipped - len(run.points)
     values = len(np.unique(run.scores.true))
     undefined = [metrics.name for metrics in each if metrics.kappa is None and metrics.n_samples]
-    constant = [metrics.name for metrics in each if metrics.kappa is not None and metrics.is_constant]
+    constant = [metrics.name for metrics in each if metrics.kappa is not None and metrics.mcc is None]
     empty = [metrics.name for metrics in each if not metrics.n_samples]
     known = whole.values | {"bias": 0.0 if scores else None}
     missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
-    fixed = "it stays the same, or is undefined, without one of the items"
+    fixed = "it is the same, or undefined, if any one item is left out"
     notes = (
         (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
         (skipped, f"{skipped} of {labelled} labelled judgments were not made and are left out"),
@@ -176,14 +176,14 @@ def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: C
         (empty, f"no pair of label and verdict: {', '.join(empty)}"),
         ("mean_kappa" in missing, f"no interval for the mean kappa: {fixed}"),
         ("kappa" in missing, f"no interval for the kappa of all binary pairs: {fixed}"),
-        ("bias" in missing and scores == 1, "no interval for the bias: there is one score"),
+        ("bias" in missing and scores == 1, "no interval for the bias: there is only one score"),
         ("bias" in missing and scores > 1, "no interval for the bias: all score differences are equal"),
     )
     return [*run.scores.warnings, *(sentence for applies, sentence in notes if applies)]
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
-    """The agreement over the criteria of each tag, by name of the tag."""
+    """Return the agreement over the criteria of each tag, by name of the tag."""
     columns = run.table.columns
     made = []
     for tag in sorted({tag for column in columns for tag in column.criterion.tags or ()}):
@@ -205,7 +205,7 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 
 
 def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
-    """The published form of a judge's self-consistency."""
+    """Convert a judge's self-consistency to its published form."""
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
         n_judgments=judge.judgments,
@@ -218,7 +218,7 @@ def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelf
 
 
 def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> dict[str, JudgeMetrics]:
-    """The agreement of each judge, by its id; refuses judges with gaps that no cascade explains."""
+    """Measure the agreement of each judge, by id; refuse judges with gaps that no cascade explains."""
     table = run.table
     if not table.escalated:
         _refuse_gaps(table)
@@ -249,7 +249,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:
-    """The confusion matrix of binary votes and labels, with abstentions as a category; None without any."""
+    """Return the confusion matrix of binary votes and labels, with abstentions as a category; None without votes."""
     points = table.points
     chosen = points.select(table.is_binary[points.column] & (points.judged > FAILED))
     if not len(chosen):
@@ -260,7 +260,7 @@ def _count_verdicts(table: Table) -> ConfusionMatrix | None:
 
 
 def _refuse_gaps(table: Table) -> None:
-    """Refuse judges that voted on only some items of a criterion: their metrics would not be comparable."""
+    """Refuse judges that voted on only some items of a criterion, because their metrics are not comparable."""
     problems = []
     every = np.bincount(table.points.column, minlength=len(table.columns))
     for judge, votes in zip(table.judges, table.points.votes, strict=True):
@@ -277,7 +277,7 @@ def _refuse_gaps(table: Table) -> None:
 
 
 def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
-    """The agreement of the panel without each judge, by the most frequent vote; empty for fewer than three judges."""
+    """Measure the panel without each judge, by the most frequent vote; empty for fewer than three judges."""
     table = run.table
     if len(table.judges) < 3:
         return []
@@ -301,8 +301,8 @@ def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
 
 
 def _mark_correct(table: Table, judges: Ints) -> Floats:
-    """For each point 1 if the most frequent vote of some judges is the label, else 0; NaN if undecided."""
-    # The votes carry the indices of the points through `resolve_abstentions`.
+    """Return 1 for each point where the most frequent vote of some judges is the label, else 0; NaN if undecided."""
+    # The votes are replaced by indices of points, to find the points that `resolve_abstentions` keeps.
     places = np.arange(len(table.points))[None]
     panel = replace(table.points, judged=_find_most_frequent(table, table.points.votes[judges]), votes=places)
     pairs = resolve_abstentions(replace(table, points=panel))
@@ -312,7 +312,7 @@ def _mark_correct(table: Table, judges: Ints) -> Floats:
 
 
 def _find_most_frequent(table: Table, votes: Ints) -> Ints:
-    """The most frequent category of each point; ties go to the lowest score, abstentions win only if alone."""
+    """Return the most frequent category of each point; ties go to the lowest score or to a non-abstention."""
     best = np.full(votes.shape[1], FAILED, np.int64)
     best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
     most = np.zeros(votes.shape[1], np.int64)

@@ -1,4 +1,4 @@
-"""Confidence sequences: intervals for a running mean that are valid at all times simultaneously."""
+"""Confidence sequences: intervals for a running mean that are simultaneously valid at all sample sizes."""
 
 import math
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ _TIGHTEST = 10.0
 
 @dataclass
 class ConfidenceSequence:
-    """A running mean with an interval that is valid at all sample sizes simultaneously.
+    """A running mean with an interval that is simultaneously valid at all sample sizes.
 
-    It may be checked after every value, and a decision made as soon as the interval allows one: the probability that
+    The interval may be checked after every value, and a decision made as soon as it allows one: the probability that
     it *ever* misses the running average of the conditional means is at most `alpha`. The values need not be
     independent or have one mean, but must stay within their range. Each value costs constant time and memory.
 
@@ -68,7 +68,7 @@ class ConfidenceSequence:
         return self._scale(self._total / self.count) if self.count else math.nan
 
     def compute_interval(self) -> Interval:
-        """The current interval, within the range of the values."""
+        """Return the current interval, within the range of the values."""
         if not self.count:
             return Interval(self.lowest, self.highest, 1 - self.alpha)
         share, reach = self._total / self.count, _compute_bound(self._squares, self.alpha / 2) / self.count
@@ -76,7 +76,7 @@ class ConfidenceSequence:
         return Interval(self._scale(low), self._scale(high), 1 - self.alpha)
 
     def is_above(self, bound: float) -> bool:
-        """Whether the whole interval lies above `bound`; in most cases far cheaper than the interval itself."""
+        """Return whether the whole interval lies above `bound`; usually far cheaper than computing the interval."""
         excess = self._total - self.count * (bound - self.lowest) / (self.highest - self.lowest)
         # A mixture of martingales is never above the best of them, whose logarithm is at most excess² / (2·squares).
         if excess <= 0 or excess * excess <= 2 * self._squares * math.log(2 / self.alpha):
@@ -84,12 +84,12 @@ class ConfidenceSequence:
         return _log_mixture(excess, self._squares, _find_rho(self.alpha / 2)) > math.log(2 / self.alpha)
 
     def _scale(self, share: float) -> float:
-        """A share of the range in the units of the values."""
+        """Convert a share of the range to the units of the values."""
         return self.lowest + share * (self.highest - self.lowest)
 
 
 def _compute_bound(squares: float, alpha: float) -> float:
-    """Uniform bound: a sum of deviations (in units of the range) ever exceeds it with probability `alpha` or less.
+    """Return a uniform bound: a sum of deviations (in units of the range) ever exceeds it with probability ≤ `alpha`.
 
     Found by bisection: where the mixture martingale reaches 1 / alpha (Ville 1939).
     """
@@ -105,13 +105,13 @@ def _compute_bound(squares: float, alpha: float) -> float:
 
 
 def _find_rho(alpha: float) -> float:
-    """The tuning parameter ρ for which the mixture is tightest at `_TIGHTEST` (`best_rho` of confseq)."""
+    """Return the tuning parameter ρ for which the mixture is tightest at `_TIGHTEST` (`best_rho` of confseq)."""
     doubled = math.log(1 / (2 * alpha)) if alpha < 0.5 else 1e-9
     return _TIGHTEST / (2 * doubled + math.log(1 + 2 * doubled))
 
 
 def _log_mixture(total: float, squares: float, rho: float) -> float:
-    """The logarithm of the gamma-exponential mixture martingale of values with range 1."""
+    """Return the logarithm of the gamma-exponential mixture martingale of values with range 1."""
     shape, scale = squares + rho, total + squares + rho
     constant = rho * math.log(rho) - math.lgamma(rho) - math.log(_lower_gamma(rho, rho))
     return (
@@ -125,7 +125,7 @@ def _log_mixture(total: float, squares: float, rho: float) -> float:
 
 
 def _lower_gamma(shape: float, x: float) -> float:
-    """The regularised lower incomplete gamma function for `x` of at least `shape`, by its power series."""
+    """Return the regularised lower incomplete gamma function for `x` of at least `shape`, by its power series."""
     term = total = 1.0
     step = shape
     while term > 1e-17 * total:
@@ -136,21 +136,21 @@ def _lower_gamma(shape: float, x: float) -> float:
 
 
 FIRST = 50
-"""Values before the first comparison; earlier ones are baseline only."""
+"""Number of values before the first comparison; these are used only as the baseline."""
 
 _SPACING = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How far the mean after a restart lies above the mean before it.
+    """The growth of the mean after a restart, compared with the mean before it.
 
     Attributes:
-        since: how many values make up the baseline.
-        count: how many values were seen in all.
+        since: the number of values in the baseline.
+        count: the number of all values.
         baseline: the mean of the first `since` values.
-        recent: the mean of those after them.
-        interval: of the difference between the two.
+        recent: the mean of the later values.
+        interval: the interval of the difference between the two.
     """
 
     since: int
@@ -177,7 +177,7 @@ class _Restart:
 
 @dataclass
 class GrowthSequence:
-    """Detects a mean that grows, however late, with one error probability for the whole sequence.
+    """Detects growth of a mean at any time, with one error probability for the whole sequence.
 
     The null hypothesis: at no restart and no later moment is the average of the conditional means since the restart
     more than `tolerance` above their average before it. Restarts are at values 50, 62, 77, ... (a quarter more each
@@ -194,7 +194,7 @@ class GrowthSequence:
         alpha: the probability of a false alarm, between 0 and 1.
         lowest: the smallest value that can occur.
         highest: the largest value that can occur, above `lowest`.
-        tolerance: growth that raises no alarm.
+        tolerance: the growth up to which no alarm is raised.
 
     Example:
         >>> gaps = GrowthSequence(alpha=0.05, lowest=-1.0, highest=1.0)
@@ -221,16 +221,16 @@ class GrowthSequence:
         self.whole.add(value)
         for restart in self._restarts:
             restart.after.add(value)
-            # Restarts go on after the alarm, so that growth can still be estimated.
+            # Restarts continue after the alarm, so that growth can still be estimated.
             if self.found is None and restart.after.is_above(restart.before.high + self.tolerance):
                 self.found = self._compare_means(restart)
         if self.whole.count >= self._next:
             self._restart()
 
     def find_growth(self) -> Growth | None:
-        """The comparison whose lower bound is highest; None before the first restart.
+        """Return the comparison with the highest lower bound; None before the first restart.
 
-        All intervals together, at all moments, miss with a probability of at most twice `alpha`.
+        The probability that any interval ever misses its value is at most twice `alpha`.
         """
         found = [self._compare_means(restart) for restart in self._restarts if restart.after.count]
         return max(found, key=lambda growth: growth.interval.low, default=None)
@@ -244,7 +244,7 @@ class GrowthSequence:
         self._next = math.floor(self.whole.count * _SPACING)
 
     def _compare_means(self, restart: _Restart) -> Growth:
-        """The comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
+        """Return the comparison at a restart; both intervals are valid with a probability of 1 − 2·`alpha`."""
         after = restart.after.compute_interval()
         interval = Interval(after.low - restart.before.high, after.high - restart.before.low, 1 - 2 * self.alpha)
         return Growth(restart.since, self.whole.count, restart.baseline, restart.after.mean, interval)

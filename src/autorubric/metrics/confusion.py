@@ -9,13 +9,13 @@ from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
 
 
 def count_pairs(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
-    """The confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
+    """Return the confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 
 
 def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0) -> float | None:
-    """The share of pairs on the diagonal of a table of counts, in [0, 1]; None for an empty one.
+    """Return the share of pairs on the diagonal of a table of counts, in [0, 1]; None for an empty one.
 
     Args:
         counts: rows are the truth.
@@ -33,7 +33,7 @@ def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0)
 
 
 def balanced_accuracy(counts: ArrayLike) -> float | None:
-    """The mean recall over the categories that occur in the truth, in [0, 1]; None for fewer than two.
+    """Return the mean recall over the categories that occur in the truth, in [0, 1]; None for fewer than two.
 
     Source: Brodersen et al. 2010, equation 1.
 
@@ -52,9 +52,9 @@ class PrecisionRecall(NamedTuple):
     """Precision, recall and F1 of one category.
 
     Attributes:
-        precision: TP / (TP + FP); None if it was never given.
-        recall: TP / (TP + FN); None if the truth has none.
-        f1: 2·TP / (2·TP + FP + FN); None if neither side has any, 0 if none is found.
+        precision: TP / (TP + FP); None if the category was never predicted.
+        recall: TP / (TP + FN); None if the truth does not contain it.
+        f1: 2·TP / (2·TP + FP + FN); None if neither side contains it, 0 if no occurrence is found.
     """
 
     precision: float | None
@@ -82,7 +82,7 @@ def precision_recall(counts: ArrayLike, category: int = 0) -> PrecisionRecall:
 def mcc(counts: ArrayLike) -> float | None:
     """Matthews' correlation coefficient of a table of counts, in [−1, 1]; None if one side is constant.
 
-    (c·s − Σ t·p) / √((s² − Σ p²)·(s² − Σ t²)), s the total, c the diagonal, t and p the margins.
+    (c·s − Σ t·p) / √((s² − Σ p²)·(s² − Σ t²)), where s is the total, c the diagonal, t and p the margins.
     Source: Gorodkin 2004; φ if there are two categories.
 
     Example:
@@ -100,11 +100,11 @@ KappaWeights: TypeAlias = Literal["nominal", "linear", "quadratic"]
 
 
 def compute_agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floats:
-    """How much each pair of categories counts as agreement, in [0, 1].
+    """Return how much each pair of categories counts as agreement, in [0, 1].
 
     Args:
-        values: of the categories. Only the distances between them count, so options with values 0, 0.5 and 1
-            weigh as their numbers 0, 1 and 2 would.
+        values: the values of the categories. Only the distances between them count, so values 0, 0.5 and 1 give the
+            same weights as 0, 1 and 2.
         kind: `nominal`: 1 for the same category, else 0; `linear`: 1 − distance / largest distance;
             `quadratic`: 1 − the square of that.
 
@@ -128,7 +128,7 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
     """
     table = np.asarray(counts, float)
     size = table.shape[-1]
-    # Both as disagreement times the squared total, so that 1 − p_e is exactly 0 if all is one category.
+    # Both as disagreement times the squared total, so that 1 − p_e is exactly 0 if there is only one category.
     apart = 1.0 - (np.eye(size) if weights is None else weights)
     rows, columns = table @ np.ones(size), np.ones(size) @ table
     observed = table.reshape(*table.shape[:-2], size * size) @ apart.ravel() * (rows @ np.ones(size))
@@ -138,12 +138,12 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
 def cohen_kappa(
     truth: ArrayLike, judged: ArrayLike, values: ArrayLike, weights: KappaWeights = "nominal"
 ) -> float | None:
-    """Cohen's κ of two raters, in [−1, 1]: agreement beyond chance; None where both use one and the same category.
+    """Return Cohen's κ of two raters, in [−1, 1]: agreement beyond chance; None if both use the same single category.
 
     Args:
         truth: the category of each item, as an index into `values`.
         judged: the same for the other rater.
-        values: of all categories, chosen or not.
+        values: the values of all categories, used or not.
         weights: how much near misses count; see `compute_agreement_weights`.
 
     Example:
@@ -156,27 +156,11 @@ def cohen_kappa(
     return nan_to_none(kappas(count_pairs(truth, judged, len(points)), compute_agreement_weights(points, weights)))
 
 
-def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of two raters from a table of their pairs, at most 1; None for an empty one.
-
-    p_e = Σw / (q·(q − 1)) · Σ π·(1 − π), π the mean share of a category over both raters; AC = (p_o − p_e) /
-    (1 − p_e). Source: Gwet 2014, Handbook of Inter-Rater Reliability, equations 4.7 and 5.12.
-
-    Example:
-        >>> round(gwet_pairs([[118, 5], [2, 0]]), 4)
-        0.9408
-    """
-    table = np.asarray(counts, float)
-    p = ratio(table, table.sum(axis=(-2, -1), keepdims=True))
-    w = np.eye(p.shape[-1]) if weights is None else weights
-    mean = (p.sum(axis=-1) + p.sum(axis=-2)) / 2.0
-    return _correct_for_chance((p * w).sum(), mean, w)
-
-
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
+    """Return Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
 
-    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; single ratings count only for chance.
+    (p_o − p_e) / (1 − p_e), p_e = Σw / (q·(q − 1)) · Σ π·(1 − π), π the mean share of each of q categories. Single
+    ratings count only for chance. Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.
@@ -187,7 +171,8 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
         0.5294117647058824
     """
     table = np.asarray(ratings, float)
-    w = np.eye(table.shape[1]) if weights is None else weights
+    q = table.shape[1]
+    w = np.eye(q) if weights is None else weights
     raters = table.sum(axis=1)
     paired = raters >= 2
     if not paired.any():
@@ -197,18 +182,12 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     observed = ((some * (some @ w - 1.0)).sum(axis=1) / (count * (count - 1.0))).mean()
     rated = raters >= 1
     mean = (table[rated] / raters[rated, None]).mean(axis=0)
-    return _correct_for_chance(observed, mean, w)
-
-
-def _correct_for_chance(observed: float, mean: Floats, w: Floats) -> float | None:
-    """Gwet's AC, (p_o − p_e) / (1 − p_e), from the observed agreement and the mean share of each category."""
-    q = len(w)
-    chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum(axis=-1)
+    chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum()
     return nan_to_none(ratio(observed - chance, 1.0 - chance))
 
 
 def count_ratings(codes: ArrayLike, categories: int) -> Ints:
-    """How many judges put each item into each category, from codes of judges × items; below 0 there is no vote."""
+    """Count the judges that put each item into each category, from codes of judges × items; below 0 means no vote."""
     table = np.asarray(codes, np.int64)
     cast = table >= 0
     items = np.broadcast_to(np.arange(table.shape[1]), table.shape)
@@ -217,13 +196,13 @@ def count_ratings(codes: ArrayLike, categories: int) -> Ints:
 
 
 def fleiss_kappa(ratings: ArrayLike, judges: int) -> float | None:
-    """Fleiss' κ over the items that all judges voted on, at most 1; None without any, or where all votes are one.
+    """Return Fleiss' κ over items that all judges voted on, at most 1; None without any or if all votes are equal.
 
     κ = (P̄ − P̄_e) / (1 − P̄_e), P_i = Σ n_ij·(n_ij − 1) / (n·(n − 1)), P̄_e = Σ p_j². Source: Fleiss 1971.
 
     Args:
         ratings: how many judges put each item (row) into each category (column).
-        judges: how many there are; items with fewer votes are left out.
+        judges: the number of judges; items with fewer votes are left out.
 
     Example:
         >>> fleiss_kappa([[2, 0], [2, 0], [0, 2], [1, 1]], 2)
@@ -242,7 +221,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: ArrayLike | None = None) -> float | None:
-    """Krippendorff's α of the reliability of votes, at most 1; None if every vote is the same or no item has two.
+    """Return Krippendorff's α of votes, at most 1; None if all votes are equal or no item has two.
 
     α = 1 − D_observed / D_expected, both weighted by the squared distance of categories. Items with fewer than
     two votes are left out. Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability.
@@ -269,7 +248,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: Arr
 
 
 def _compute_distances(totals: Floats, points: Floats, level: Level) -> Floats:
-    """The squared distance of each pair of categories."""
+    """Return the squared distance of each pair of categories."""
     if level == "nominal":
         return 1.0 - np.eye(len(points))
     if level == "ordinal":
@@ -285,9 +264,9 @@ _CONSTANT = 1e-12
 
 
 def icc(values: ArrayLike) -> float | None:
-    """The intraclass correlation over the items that every judge scored, at most 1.
+    """Return the intraclass correlation over the items that every judge scored, at most 1.
 
-    None for fewer than two items or judges, and if all scores are equal. A judge's leniency counts as disagreement.
+    None for fewer than two items or judges, or if all scores are equal. A judge's leniency counts as disagreement.
     Source: ICC(2,1) of Shrout and Fleiss 1979.
 
     Args:

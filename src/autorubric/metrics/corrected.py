@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.core.report import Report
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, clip, pluralize
 from autorubric.metrics.arrays import Flags, Floats
@@ -22,7 +23,7 @@ from autorubric.metrics.corrected_rate import (
 )
 from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
-from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
+from autorubric.metrics.scores import score_rows
 from autorubric.metrics.table import Column, GradedRun, Table
 
 _MOST_LEVERAGE = 0.9
@@ -34,8 +35,8 @@ class ScoreRange(NamedTuple):
     Attributes:
         low: the lowest score.
         high: the highest score.
-        one_error: how far an error on the heaviest criterion moves the score of one item. One pseudo-label
-            with an error of this size stands for the errors that few labels do not show.
+        one_error: how far an error on the heaviest criterion moves the score of one item. One pseudo-label with an
+            error of this size represents errors that a few labels may not show.
     """
 
     low: float = 0.0
@@ -53,7 +54,7 @@ def correct_mean(
     scale: ScoreRange = UNIT,
     confidence: float = 0.95,
 ) -> Corrections:
-    """The mean score, corrected for the judge's errors.
+    """Return the mean score, corrected for the judge's errors.
 
     The labelled items must be a random part of the run. With β the slope of label on judged score,
     λ = β / (1 + n/N) and the estimate mean(label) + λ·(mean(judged rest) − mean(judged labelled)), whose
@@ -61,15 +62,15 @@ def correct_mean(
     Angelopoulos, Duchi and Zrnic, arXiv:2311.01453, example 6.1), the regression estimator of double sampling
     (Cochran, Sampling Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one
     pseudo-label errs by `scale.one_error`, and the interval is Wilson's with the effective number of trials that the
-    variance implies, so that it leans away from the ends of the scale. Its quantile is the normal one, as Wilson's
-    is: with Student's as well, 30 labels cover up to 96.9%.
+    variance implies, so that it is asymmetric near the ends of the scale. It uses the normal quantile, as Wilson's
+    does: with Student's quantile, 30 labels cover up to 96.9%.
 
     Args:
         labels: the true scores of the labelled items.
-        judged: the judge's scores of them.
+        judged: the judge's scores of the labelled items.
         judged_rest: the judge's scores of the items without labels.
         scale: the range of the scores.
-        confidence: of the intervals.
+        confidence: the level of the intervals.
 
     Example:
         >>> labels, judged = [0.2, 0.5, 0.6, 0.9] * 8, [0.3, 0.5, 0.8, 1.0] * 8
@@ -94,7 +95,7 @@ def correct_mean(
 
 
 def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
-    """The mean of scores, with an interval that stays on their scale; see `mean_interval`."""
+    """Return the mean of scores, with an interval that stays on their scale; see `mean_interval`."""
     numbers = np.asarray(values, dtype=float)
     n, total = len(numbers), float(numbers.sum())
     interval = mean_interval(n, total, float(numbers @ numbers), scale[:2], confidence)
@@ -104,7 +105,7 @@ def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: f
 
 
 def _estimate_ppi_mean(truth: Floats, seen: Floats, rest: Floats, scale: ScoreRange, confidence: float) -> Estimate:
-    """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
+    """Return the regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()
     total = float(apart @ apart)
@@ -125,10 +126,10 @@ class CorrectedScores(Displayed):
 
     Attributes:
         score: the mean rubric score.
-        criteria: by name: the pass rate, or the mean option value of a multi-choice criterion. Empty where
-            items have their own rubrics.
-        notes: what a reader should know: items left out, labels too few or of no use.
-        weighted: whether the labels are of pairs that were drawn, weighted by the probabilities of the draw.
+        criteria: by name, the pass rate or, for a multi-choice criterion, the mean option value. Empty if items have
+            their own rubrics.
+        notes: remarks on items left out, and on too few or unusable labels.
+        weighted: whether the labels are for drawn pairs and weighted by the probabilities of the draw.
         apart: with weighted labels, how many scores are clamped or have a length penalty; `score` is before both.
     """
 
@@ -166,7 +167,7 @@ def corrected_scores(
     rule: ScoreRule | None = None,
     confidence: float = 0.95,
 ) -> CorrectedScores:
-    """The run's scores, corrected with the ground truth of the items that have it.
+    """Correct the run's scores with the ground truth of the labelled items.
 
     The estimates describe all submissions like these, not only the graded ones. They are valid if the labelled items
     were drawn at random from the dataset; Rogan-Gladen also if they were chosen by their label, and `ppi` of a
@@ -176,9 +177,9 @@ def corrected_scores(
     Args:
         run: a run, or one report (or None) for each item of the dataset.
         dataset: what was graded, with ground truth on some items.
-        rule: how the run scored; what it recorded by default, else abstentions skipped and scores in [0, 1].
-            A length penalty is not applied to labels.
-        confidence: of the intervals.
+        rule: the scoring rule; by default the recorded one, else abstentions skipped and scores in [0, 1]. A length
+            penalty is not applied to labels.
+        confidence: the level of the intervals.
 
     Raises:
         InputError: the run does not fit the dataset, or no item has ground truth.
@@ -196,7 +197,7 @@ def corrected_scores(
 
 
 def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
-    """`corrected_scores` of a run that has been read."""
+    """Do the work of `corrected_scores` for a run that has been read."""
     every = list(build_estimands(table, rule))
     named = {estimand.name: estimand.correct(confidence) for estimand in every}
     score = named.pop("")
@@ -208,13 +209,13 @@ class Estimand(NamedTuple):
     """A mean to correct: of the scores, or of a criterion.
 
     Attributes:
-        name: of the criterion; empty for the mean score.
-        truth: of the labelled items.
-        seen: the judge's values of them.
-        rest: its values of the items without labels.
-        judged: its values of all items.
-        labels: the labels of all items, also of those without a value of the judge.
-        scale: of scores; None for verdicts, which are 0 and 1.
+        name: the criterion's name; empty for the mean score.
+        truth: the true values of the labelled items.
+        seen: the judge's values of the labelled items.
+        rest: the judge's values of the items without labels.
+        judged: the judge's values of all items.
+        labels: the labels of all items, including items without a value from the judge.
+        scale: the scale of scores; None for verdicts, which are 0 and 1.
     """
 
     name: str
@@ -226,7 +227,7 @@ class Estimand(NamedTuple):
     scale: ScoreRange | None
 
     def correct(self, confidence: float) -> Corrections:
-        """The estimates by every method."""
+        """Return the estimates by every method."""
         parts = self.truth, self.seen, self.rest
         if self.scale is None:
             labels_only = estimate_rate(self.labels, confidence, NO_LABELS)
@@ -238,14 +239,14 @@ class Estimand(NamedTuple):
 
 
 def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Estimand]:
-    """The mean score of a run and the mean of each criterion; no criteria if items have their own rubrics.
+    """Yield the mean score of a run and the mean of each criterion; no criteria if items have their own rubrics.
 
     Raises:
         InputError: no item has ground truth.
     """
     if not table.labelled.any():
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
-    yield _build_score_estimand(table, rule or read_rule(table.settings) or ScoreRule())
+    yield _build_score_estimand(table, rule or table.rule or ScoreRule())
     if not len(table.find_other_rubrics()):
         values, truth = table.to_matrix(table.values), table.to_matrix(table.truth_values)
         for place, column in enumerate(table.rubric_columns):
@@ -253,7 +254,7 @@ def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Est
 
 
 def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
-    """The mean score: of labels over all items that have them, otherwise over those with a score."""
+    """Build the estimand of the mean score."""
     truth, scored = score_rows(table, table.points.truth, rule), ~np.isnan(table.scores)
     labelled = table.labelled & ~np.isnan(truth)
     both, rest = labelled & scored, scored & ~table.labelled
@@ -262,7 +263,7 @@ def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
 
 
 def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
-    """The range of a run's scores, and how far one error on the heaviest criterion moves one."""
+    """Return the range of a run's scores, and how far one error on the heaviest criterion moves one."""
     if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
@@ -276,11 +277,11 @@ def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
 
 
 def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Estimand:
-    """The mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
+    """Return the mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
     parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen], truth[~np.isnan(truth)]
-    # A panel's mean of options, or a split vote scored in between, is a number, not a verdict.
+    # A panel's mean of options, or the value of a split vote, is a number and not a verdict.
     if column.kind == "binary" and {*parts[4].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
         return Estimand(column.name, *parts, None)
     low, high = float(column.values.min()), float(column.values.max())
@@ -288,7 +289,7 @@ def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, lab
 
 
 def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
-    """Sentences on items left out, too few labels, and criteria without a usable one."""
+    """Yield notes on items left out, too few labels, and criteria without a usable label."""
     yield from describe_left_out(table, "the mean score")
     labelled = named[0][1].labelled
     if 0 < labelled < 30:
@@ -302,7 +303,7 @@ def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterat
 
 
 def _describe_unpaired(every: list[Estimand]) -> Iterator[str]:
-    """A sentence on labels without a value of the judge, which no correction uses."""
+    """Yield a note on labels without a value from the judge, which no correction uses."""
     lost = [(estimand, len(estimand.labels) - len(estimand.truth)) for estimand in every]
     named = [f"{one.name or 'mean score'} {count} of {len(one.labels)}" for one, count in lost if count]
     if named:

@@ -22,7 +22,7 @@ from autorubric.metrics.intervals import (
 
 NO_LABELS = "no label can be used"
 ALL_LABELLED = "every item is labelled, so there is nothing to correct"
-"""Why a correction has no estimate."""
+"""The reason for a correction without an estimate."""
 _NO_VARIANCE = "the estimated variance is 0: the labels, or their differences from the verdicts, do not vary"
 _ROUNDING = 1e-12
 
@@ -32,8 +32,8 @@ class Corrections:
     """One estimate by every method; `ppi` is the one to report.
 
     Attributes:
-        raw: by the judge, on all judged items. Its interval covers the judge's value, not the true one.
-        labels_only: by the labels alone, without the judge.
+        raw: the judge's estimate on all judged items. Its interval covers the judge's value, not the true one.
+        labels_only: the estimate from the labels alone.
         ppi: prediction-powered. Of a rate it is post-stratified by the judge's verdict: the rate of labels within
             each verdict, weighted by how often the judge gives it. Of a mean it is the labels' mean, adjusted by the
             judge's scores of the rest as far as they predict the labels.
@@ -55,7 +55,7 @@ class Corrections:
 def correct_rate(
     labels: npt.ArrayLike, judged: npt.ArrayLike, judged_rest: npt.ArrayLike, confidence: float = 0.95
 ) -> Corrections:
-    """The pass rate of a binary criterion, corrected for the judge's errors.
+    """Return the pass rate of a binary criterion, corrected for the judge's errors.
 
     The labelled items must be a random part of the run; for `ppi` they may also be chosen by the judge's verdict,
     and for `rogan_gladen` by their label. `ppi` is the post-stratified estimate: the rate of labels within each
@@ -65,10 +65,10 @@ def correct_rate(
     (Angelopoulos, Duchi and Zrnic, arXiv:2311.01453); with 30 labels the two can differ by 0.1.
 
     Args:
-        labels: 1 for MET, 0 for UNMET, of the labelled items.
-        judged: the judge's verdicts on them.
+        labels: 1 for MET, 0 for UNMET, for each labelled item.
+        judged: the judge's verdicts on the labelled items.
         judged_rest: the judge's verdicts on the items without labels.
-        confidence: of the intervals.
+        confidence: the level of the intervals.
 
     Raises:
         InputError: a value is not 0 or 1, or there is not one verdict for each label.
@@ -99,7 +99,7 @@ def correct_rate(
 
 
 def estimate_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str = "no verdicts") -> Estimate:
-    """The mean of values in [0, 1], with the interval of `rate_interval`; `missing` is the reason without any."""
+    """Estimate the mean of values in [0, 1], with `rate_interval`; `missing` is the reason if there are none."""
     values = np.asarray(verdicts, dtype=float)
     if not len(values):
         return Estimate(None, reason=missing)
@@ -109,7 +109,7 @@ def estimate_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: st
 
 
 def count_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
-    """The 2 × 2 table of labels and verdicts, both 0 or 1."""
+    """Return the 2 × 2 table of labels and verdicts, both 0 or 1."""
     truth, verdicts = np.asarray(labels, dtype=bool), np.asarray(judged, dtype=bool)
     check_paired(len(truth), len(verdicts))
     return LabelledCells(
@@ -128,7 +128,7 @@ def _check_binary(name: str, values: npt.ArrayLike) -> None:
 
 
 def _estimate_ppi_rate(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
-    """The post-stratified rate, Σ P(judge says v)·P(MET | v) (Holt and Smith 1979), with its posterior interval."""
+    """Estimate the post-stratified rate, Σ P(judge says v)·P(MET | v) (Holt and Smith 1979), with its interval."""
     missing = build_missing_estimate(cells.labels, rest, 2)
     if missing is not None:
         return missing
@@ -163,23 +163,23 @@ class RoganGladen(Estimate):
 
 
 def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> RoganGladen:
-    """The pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the rate at which the judge says MET of all items.
+    """Estimate the pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the judge's MET rate over all items.
 
-    Valid also where the labelled items were chosen by their label (such as equal numbers of each): only how the
-    judge errs on each class is taken from them. Not valid where they were chosen by the judge's verdict. Where they
-    are a random part of the run, the prediction-powered interval is narrower.
+    Also valid if the labelled items were chosen by their label (such as equal numbers of each), because only the
+    judge's error rates are estimated from them. Not valid if they were chosen by the judge's verdict. If they are a
+    random part of the run, the prediction-powered interval is narrower.
 
     With J = Se + Sp - 1, the estimate is equal to (n p + M r) / (n + M): p is the rate of MET among the n labels and
     r = (q' + Sp - 1) / J the rate of the M other items, where q' is how often the judge says MET of those. Unlike q,
     q' is independent of Se and Sp. The variance is that of the sum, where r has (q'(1-q')/M + r² Se(1-Se)/n₁ +
     (1-r)² Sp(1-Sp)/n₀) / J² (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval comes from a posterior
-    and not from that: it is wide, not missing, where labels of a class are few.
+    and not from this variance, so that it is wide but defined if labels of a class are few.
 
     Args:
         cells: the labelled items.
         rest_met: how many unlabelled items the judge calls MET.
         rest: how many items are unlabelled.
-        confidence: of the interval.
+        confidence: the level of the interval.
 
     Example:
         >>> estimate = rogan_gladen(LabelledCells(45, 5, 5, 45), 300, 1000)
@@ -212,7 +212,7 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
 
 @lru_cache(maxsize=8192)
 def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Interval:
-    """The posterior interval of the pass rate q·p₁ + (1 - q)·p₀, by Monte Carlo with a fixed seed.
+    """Return the posterior interval of the pass rate q·p₁ + (1 - q)·p₀, by Monte Carlo with a fixed seed.
 
     q is the rate at which the judge says MET, p₁ and p₀ are the rates of MET within its MET and UNMET. All three
     have Jeffreys' prior. This is the chain rule estimate of Hofer, Maynez, Dhingra, Fisch, Globerson and Cohen,
@@ -231,7 +231,7 @@ def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, con
 def rogan_gladen_interval(
     cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
 ) -> Interval | None:
-    """The interval of the pass rate of `rogan_gladen`, by Monte Carlo with a fixed seed.
+    """Return the interval of the pass rate of `rogan_gladen`, by Monte Carlo with a fixed seed.
 
     The judge's rates on the rest and on each class, and the rate of MET among the labels, are drawn from their
     posteriors with Jeffreys' prior; each draw gives a rate, clipped to [0, 1] (Henrion, bootComb, Int. J.
@@ -262,18 +262,18 @@ def _draw_posteriors(*counts: tuple[int, int]) -> Iterator[npt.NDArray[np.float6
 
 @lru_cache(maxsize=128)
 def _draw_posterior(hits: int, misses: int, seed: int) -> npt.NDArray[np.float64]:
-    """Draws of one rate from Beta(hits + 1/2, misses + 1/2), cached as many calls share a seed and counts."""
+    """Draw one rate from Beta(hits + 1/2, misses + 1/2); cached, because many calls share seed and counts."""
     return np.random.default_rng(seed).beta(hits + 0.5, misses + 0.5, _DRAWS)
 
 
 def _compute_credible_interval(draws: npt.NDArray[np.float64], confidence: float) -> Interval:
-    """The equal-tailed credible interval of a posterior, from draws of it."""
+    """Return the equal-tailed credible interval of a posterior, from draws of it."""
     low, high = np.quantile(draws, ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0))
     return Interval(float(low), float(high), confidence)
 
 
 def _explain_missing(met: int, unmet: int, rest: int) -> str:
-    """Why Rogan-Gladen has no estimate: it needs labels of both classes, and items without labels."""
+    """Explain why Rogan-Gladen has no estimate: it needs labels of both classes, and items without labels."""
     if not (met or unmet):
         return NO_LABELS
     if not rest:
@@ -282,7 +282,7 @@ def _explain_missing(met: int, unmet: int, rest: int) -> str:
 
 
 def build_missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
-    """The estimate of a correction with too few labels, or nothing to correct; None if it can be computed."""
+    """Return the estimate of a correction with too few labels, or nothing to correct; None if it can be computed."""
     if not labels:
         return Estimate(None, reason=NO_LABELS)
     if labels < least:
@@ -314,7 +314,7 @@ def ppi_plus_plus(
         labels: the true values of the labelled items, which are a random part.
         judged: the judge's values of them.
         judged_rest: the judge's values of the items without labels.
-        confidence: of the interval.
+        confidence: the level of the interval.
 
     Raises:
         InputError: a value is not a finite number, or there is not one verdict for each label.

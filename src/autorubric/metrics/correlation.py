@@ -19,14 +19,14 @@ from autorubric.metrics.statistic_results import (
 )
 
 _CONSTANT = 1e-13
-"""A spread below this share of the values is a rounding error; so is a smaller distance of |r| from 0 or 1."""
+"""A spread below this share of the values counts as a rounding error, as does such a distance of |r| from 0 or 1."""
 
 _GROUPS = 20
-"""The groups of pairs that the jackknife leaves out at most: each costs another correlation."""
+"""Maximum number of groups that the jackknife leaves out; each costs another correlation."""
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
-    """R and its two-sided p-value (t = r·√((n − 2)/(1 − r²)), n − 2 degrees of freedom).
+    """Return r and its two-sided p-value (t = r·√((n − 2)/(1 − r²)), n − 2 degrees of freedom).
 
     None for fewer than three pairs or a series that is constant.
 
@@ -41,7 +41,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         return None
     # Scaled by a power of 2: squares neither overflow nor underflow, and those of ranks stay whole.
     a, b = (np.ldexp(v, -np.frexp(np.abs(v).max())[1]) for v in (first - first.mean(), second - second.mean()))
-    # One root of the product, so that equal series give exactly 1.
+    # A single root of the product, so that equal series give exactly 1.
     r = float(np.clip(a @ b / math.sqrt(float(a @ a) * float(b @ b)), -1.0, 1.0))
     rest = (1.0 - r) * (1.0 + r)
     if abs(r) < _CONSTANT:
@@ -50,12 +50,12 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
 
 
 def is_constant(values: Floats) -> bool:
-    """Whether the values are all the same, up to rounding."""
+    """Return whether the values are all the same, up to rounding."""
     return len(values) == 0 or bool(np.ptp(values) <= _CONSTANT * np.abs(values).max())
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
-    """ρ, Pearson's correlation of the ranks, and its two-sided p-value by Student's t with n − 2.
+    """Return ρ (Pearson's correlation of the ranks) and its two-sided p-value by Student's t with n − 2.
 
     None for fewer than three pairs or a series that is constant.
 
@@ -70,7 +70,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
 
 
 def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
-    """τ-b and its two-sided p-value; None for fewer than three pairs or a series that is constant.
+    """Return τ-b and its two-sided p-value; None for fewer than three pairs or a series that is constant.
 
     τ-b = (C − D) / √((P − T_x)·(P − T_y)), P all pairs, T those tied in one series. The p-value is exact without
     ties up to 33 pairs (Kendall 1970), else by the normal approximation with the variance for ties.
@@ -83,7 +83,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     n, pairs, tied_x, tied_y, concordant, discordant = (int(counts[0]) for counts in count_orders(x, y))
     if n < 3 or pairs in (tied_x, tied_y):
         return None
-    # One root of whole numbers, so that equal orders give exactly 1.
+    # A single root of integers, so that equal orders give exactly 1.
     tau = (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
     if not tied_x and not tied_y and (n <= 33 or min(discordant, concordant) <= 1):
         return tau, _compute_exact_p_value(n, min(discordant, concordant))
@@ -94,12 +94,12 @@ class OrderCounts(NamedTuple):
     """How two series order the pairs of items within each group.
 
     Attributes:
-        n: the items of each group.
-        pairs: all pairs.
-        tied_x: those with equal values in the first series.
-        tied_y: those with equal values in the second.
-        concordant: those in the same strict order in both.
-        discordant: those in opposite orders.
+        n: the number of items in each group.
+        pairs: the number of pairs.
+        tied_x: pairs with equal values in the first series.
+        tied_y: pairs with equal values in the second series.
+        concordant: pairs in the same strict order in both.
+        discordant: pairs in opposite orders.
     """
 
     n: Ints
@@ -111,7 +111,7 @@ class OrderCounts(NamedTuple):
 
 
 def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> OrderCounts:
-    """The pairs that two series order alike, and those that they do not. O(n · log n).
+    """Count the pairs that two series order alike, and those that they order differently, in O(n · log n).
 
     Args:
         x: one series.
@@ -143,7 +143,7 @@ def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) ->
 
 
 def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -> float:
-    """The standard error of the correlation of independent series, with whatever ties.
+    """Return the standard error of the correlation of independent series with the same ties.
 
     1/√(n − 1) for Pearson's, and for Spearman's of the ranks (Pitman 1937); Kendall 1970, equation 4.3, for τ-b.
     """
@@ -160,13 +160,13 @@ def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -
 
 
 def _count_inversions(values: Ints, width: int, size: int) -> Ints:
-    """The number of pairs in descending order within each group.
+    """Return the number of pairs in descending order within each group.
 
-    Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair.
+    Works from the highest bit down: among values with equal higher bits, each 1 before a 0 is a pair.
 
     Args:
-        values: in order of their groups, whose numbers are in the bits from `width` on.
-        width: the bits that are compared.
+        values: in order of their groups; the bits from `width` on are the group's number.
+        width: the number of bits to compare.
         size: the number of groups.
     """
     total = np.zeros(size)
@@ -182,9 +182,9 @@ def _count_inversions(values: Ints, width: int, size: int) -> Ints:
 
 
 def _compute_exact_p_value(n: int, few: int) -> float:
-    """The two-sided p-value of Kendall's τ without ties (Kendall 1970): n items, the rarer kind of pairs `few` times.
+    """Return the exact two-sided p-value of Kendall's τ without ties (Kendall 1970).
 
-    Twice the share of the n! orders with at most `few` inversions.
+    That is twice the share of the n! orders with at most `few` inversions; `few` counts the rarer kind of pairs.
     """
     if few == n * (n - 1) / 4:
         return 1.0
@@ -208,7 +208,7 @@ _METHODS: dict[str, Callable[[ArrayLike, ArrayLike], tuple[float, float] | None]
 def compute_correlation(
     x: ArrayLike, y: ArrayLike, method: CorrelationMethod = "spearman", confidence: float = 0.95
 ) -> CorrelationResult:
-    """The correlation of two series.
+    """Return the correlation of two series.
 
     The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
     random groups (the delete-a-group jackknife, Kott 2001). The formulas for Fisher's z assume normal values, or
@@ -219,7 +219,7 @@ def compute_correlation(
         x: one series.
         y: the other, of the same length.
         method: which correlation.
-        confidence: of the interval.
+        confidence: the level of the interval.
 
     Example:
         >>> found = compute_correlation([1, 2, 3, 4], [1, 2, 4, 3], "kendall")
@@ -235,7 +235,7 @@ def compute_correlation(
     r, p_value = found
     ci = None
     if n >= 5 and 1.0 - abs(r) > _CONSTANT:
-        # In the order of the values, so that the groups do not depend on the order of the pairs.
+        # Sorted by value, so that the groups do not depend on the order of the pairs.
         first, second = read_numbers(x, y)
         order = np.lexsort((second, first))
         place = np.random.default_rng(0).permutation(n) % _GROUPS
@@ -262,23 +262,26 @@ def compute_correlation(
     )
 
 
-def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The root of the mean squared difference, in units of the values; None for no values.
+class Errors(NamedTuple):
+    """The size of the differences of two series, in units of the values; None for no values.
+
+    Attributes:
+        rmse: the root of the mean squared difference.
+        mae: the mean size of the difference.
+    """
+
+    rmse: float | None
+    mae: float | None
+
+
+def measure_errors(predicted: ArrayLike, true: ArrayLike) -> Errors:
+    """Measure how far two series are apart.
 
     Example:
-        >>> rmse([0.0, 1.0], [0.0, 0.5])
-        0.3535533905932738
+        >>> measure_errors([0.0, 1.0], [0.0, 0.5])
+        Errors(rmse=0.3535533905932738, mae=0.25)
     """
     difference = np.subtract(*read_numbers(predicted, true))
-    return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
-
-
-def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
-    """The mean size of the difference, in units of the values; None for no values.
-
-    Example:
-        >>> mae([0.0, 1.0], [0.0, 0.5])
-        0.25
-    """
-    difference = np.subtract(*read_numbers(predicted, true))
-    return float(np.mean(np.abs(difference))) if len(difference) else None
+    if not len(difference):
+        return Errors(None, None)
+    return Errors(math.sqrt(float(np.mean(difference**2))), float(np.mean(np.abs(difference))))

@@ -33,70 +33,70 @@ class ConfusionMatrix(MetricModel):
 
     @property
     def n_classes(self) -> int:
-        """How many categories."""
+        """The number of categories."""
         return len(self.labels)
 
     @property
     def total(self) -> int:
-        """How many pairs."""
+        """The number of pairs."""
         return sum(map(sum, self.matrix))
 
     @property
     def tp(self) -> int:
-        """Positive on both sides."""
+        """True positives: pairs positive in both."""
         if len(self.labels) != 2 or self.labels[0] != "MET":
             raise InputError(f"tp, fn, fp, tn and rates need the categories MET and UNMET; these are {self.labels}")
         return self.matrix[0][0]
 
     @property
     def fn(self) -> int:
-        """Positive in truth only."""
+        """False negatives: pairs positive only in the truth."""
         return sum(self.matrix[0]) - self.tp
 
     @property
     def fp(self) -> int:
-        """Positive as judged only."""
+        """False positives: pairs positive only as judged."""
         return sum(row[0] for row in self.matrix) - self.tp
 
     @property
     def tn(self) -> int:
-        """Positive on neither side."""
+        """True negatives: pairs positive in neither."""
         return self.total - self.tp - self.fn - self.fp
 
     @property
     def fpr(self) -> float | None:
-        """The share of the truly negative that is judged positive; None if there is none."""
+        """The share of true negatives and false positives that is judged positive; None without any."""
         return nan_to_none(ratio(self.fp, self.fp + self.tn))
 
     @property
     def fnr(self) -> float | None:
-        """The share of the truly positive that is not judged so; None if there is none."""
+        """The share of the truly positive pairs that is judged negative; None without any."""
         return nan_to_none(ratio(self.fn, self.tp + self.fn))
 
     @property
     def precision(self) -> float | None:
-        """The share of those judged positive that are; None if none is judged so."""
+        """The share of the pairs judged positive that is truly positive; None without any."""
         return nan_to_none(ratio(self.tp, self.tp + self.fp))
 
     @property
     def recall(self) -> float | None:
-        """The share of the truly positive that is judged so; None if there is none."""
+        """The share of the truly positive pairs that is judged positive; None without any."""
         return nan_to_none(ratio(self.tp, self.tp + self.fn))
 
 
 class CoverageStats(MetricModel):
-    """How many labelled points are compared.
+    """The number of labelled points that are compared, and the reasons why others are not.
 
     Attributes:
-        n_total: labelled points, those of items without any judgment among them.
-        n_covered: those with a category on both sides, abstentions resolved by the mode.
+        n_total: labelled points, including those of items without any judgment.
+        n_covered: points with a category in both label and verdict, after abstentions are resolved by the mode.
         coverage: n_covered / n_total.
-        judge_abstain_rate: share that the judge abstained on.
-        gt_abstain_rate: share that the labels abstain on, of items with a judgment.
+        judge_abstain_rate: the share on which the judge abstained.
+        gt_abstain_rate: of items with a judgment, the share on which the labels abstain.
         union_exclusion_rate: 1 − coverage.
         n_errored: points whose judgment failed.
         error_rate: n_errored / n_total.
-        n_not_requested: points whose judgment was not requested, as the run or its budget ended.
+        n_not_requested: points whose judgment was not requested because the run or its budget ended.
     """
 
     n_total: int
@@ -145,28 +145,28 @@ class OptionMetrics(MetricModel):
 
 
 class _AnyCriterionMetrics(MeasuredModel):
-    """What the results of every kind of criterion have.
+    """The results that every kind of criterion has.
 
     Attributes:
-        name: of the criterion.
-        index: its place.
-        n_samples: pairs of label and verdict.
+        name: the criterion's name.
+        index: the criterion's place.
+        n_samples: the number of pairs of label and verdict.
         kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
-        krippendorff_alpha: among the judges; None for one judge.
-        fleiss_kappa: among the judges that voted on it, over the items on which all did; None without such.
-        is_degenerate: there are pairs, and κ is undefined: labels and verdicts are all one category.
+        krippendorff_alpha: α among the judges; None for one judge.
+        fleiss_kappa: κ among the judges that voted on the criterion, over items on which all did; None without any.
+        is_degenerate: whether κ is undefined because all labels and verdicts are one category.
         coverage_stats: how many labelled points are compared.
-        weight: of the criterion.
-        tags: of the criterion.
+        weight: the criterion's weight.
+        tags: the criterion's tags.
         majority_baseline: the share of the most frequent label, the accuracy of always giving it.
         gwet: AC1, or AC2 with quadratic weights for ordered options.
         balanced_accuracy: the mean recall over the labels that occur.
-        mcc: Matthews' correlation.
-        accuracy_ci: of the accuracy (Wilson).
-        kappa_ci: of κ, where intervals were asked for: from its posterior for binary criteria, else by jackknife.
+        mcc: Matthews' correlation; None if labels or verdicts are all one category, so that κ is 0 or undefined.
+        accuracy_ci: the Wilson interval of the accuracy.
+        kappa_ci: the interval of κ if requested: from its posterior for binary criteria, else by jackknife.
         judge_gwet: AC1 (AC2) among the judges.
-        icc: among the judges, ICC(2,1) of the values; ordered options only.
-        n_judges: how many judges.
+        icc: ICC(2,1) of the values among the judges; ordered options only.
+        n_judges: the number of judges.
     """
 
     name: str
@@ -188,12 +188,6 @@ class _AnyCriterionMetrics(MeasuredModel):
     judge_gwet: float | None = None
     icc: float | None = None
     n_judges: int = 1
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether labels or verdicts are all one category, so that κ is 0 or undefined."""
-        counts: list[list[int]] = getattr(getattr(self, "confusion_matrix", None), "matrix", [])
-        return min(sum(map(any, counts)), sum(map(any, zip(*counts, strict=True)))) < 2
 
 
 class CriterionMetrics(_AnyCriterionMetrics):
@@ -231,11 +225,11 @@ class OrdinalCriterionMetrics(_AnyCriterionMetrics):
     """Agreement on a criterion whose options have an order.
 
     Attributes:
-        n_options: options that are scored.
-        exact_accuracy: the share of pairs of one option.
-        adjacent_accuracy: the share at most one place apart in the order of values.
+        n_options: the number of options that are scored.
+        exact_accuracy: the share of pairs with the same option.
+        adjacent_accuracy: the share of pairs at most one place apart in the order of values.
         weighted_kappa: κ with quadratic weights on the options' values.
-        spearman, kendall, rmse, mae: of the values.
+        spearman, kendall, rmse, mae: computed on the values.
         per_option: each option against the rest.
         confusion_matrix: rows are the truth, options as they are declared.
     """
@@ -254,12 +248,12 @@ class OrdinalCriterionMetrics(_AnyCriterionMetrics):
 
     @property
     def accuracy(self) -> float | None:
-        """The exact accuracy, by the name that binary criteria have for it."""
+        """The exact accuracy, under the name used for binary criteria."""
         return self.exact_accuracy
 
     @property
     def kappa(self) -> float | None:
-        """The weighted κ, by the name that other criteria have for it."""
+        """The weighted κ, under the name used for other criteria."""
         return self.weighted_kappa
 
 
@@ -275,7 +269,7 @@ class NominalCriterionMetrics(_AnyCriterionMetrics):
 
     @property
     def accuracy(self) -> float | None:
-        """The exact accuracy, by the name that binary criteria have for it."""
+        """The exact accuracy, under the name used for binary criteria."""
         return self.exact_accuracy
 
 

@@ -22,20 +22,20 @@ from autorubric.metrics.statistic_results import (
 
 _LEAST_BIAS = 0.001
 _ROUNDING = 1e-9
-"""A spread of differences below this share of the values is a rounding error."""
+"""A spread of differences below this share of the values is treated as a rounding error."""
 
 
 def systematic_bias(
     y_pred: ArrayLike, y_true: ArrayLike, *, paired: bool = True, confidence: float = 0.95
 ) -> BiasResult:
-    """The mean of predicted − true, with a t-test, Cohen's d and an interval.
+    """Return the mean of predicted − true, with a t-test, Cohen's d and an interval.
 
     If all differences are equal, effect size and interval are undefined: their spread is unknown.
 
     Args:
         y_pred: the judge's values.
         y_true: the true values.
-        paired: whether values belong in pairs; False compares two independent samples (Welch 1947).
+        paired: whether the values are paired; False compares two independent samples (Welch 1947).
         confidence: of the interval; a p-value below 1 − confidence is significant.
 
     Example:
@@ -81,7 +81,7 @@ def systematic_bias(
 
 
 def _compare_samples(first: Floats, second: Floats) -> tuple[float, float, float]:
-    """The pooled standard deviation of two samples; the standard error and degrees of freedom of Welch's test."""
+    """Return two samples' pooled standard deviation, and standard error and degrees of freedom of Welch's test."""
     n, m, one, other = len(first), len(second), first.var(ddof=1), second.var(ddof=1)
     a, b = one / n, other / m
     pooled = math.sqrt(((n - 1) * one + (m - 1) * other) / (n + m - 2))
@@ -92,12 +92,12 @@ _LEAST_SHIFT = 0.01
 
 
 def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> float | None:
-    """The area between the two distribution functions; None if a sample is empty.
+    """Return the area between the two distribution functions; None if a sample is empty.
 
     Args:
         dist1: one sample.
         dist2: the other; the sizes may differ.
-        normalize: in shares of the range of both samples together; False for the units of the values.
+        normalize: measure in shares of the range of both samples together; False measures in the units of the values.
 
     Example:
         >>> round(wasserstein_distance([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]), 6)
@@ -109,15 +109,15 @@ def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool 
 
 
 def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> EMDResult:
-    """The earth mover's distance, and the direction in which the first sample differs.
+    """Return the earth mover's distance, and the direction in which the first sample differs.
 
-    Normalized, it is a share of the range of the two samples, so samples of nearly equal scores can be as far apart
-    as 0 and 1. `score_distance` uses the scale of scores instead.
+    The normalized distance is a share of the range of the two samples, so samples of nearly equal scores can be as
+    far apart as 0 and 1. `score_distance` uses the scale of scores instead.
 
     Args:
         dist1: one sample, such as the judge's scores.
         dist2: the other, such as the true scores.
-        normalize: in shares of the range of the values; False for the units of the values.
+        normalize: measure in shares of the range of the values; False measures in the units of the values.
 
     Example:
         >>> found = earth_movers_distance([0.5, 0.6, 0.7], [0.6, 0.7, 0.8])
@@ -130,7 +130,7 @@ def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool
 
 
 def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
-    """The earth mover's distance in shares of the scale of scores: [0, 1], extended to values beyond.
+    """Return the earth mover's distance in shares of the scale of scores: [0, 1], extended to values outside it.
 
     Args:
         dist1: one sample, such as the judge's scores.
@@ -149,7 +149,7 @@ def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
 
 
 def _measure_distance(first: Floats, second: Floats, unit: float) -> EMDResult:
-    """The distance of two samples, in multiples of `unit`."""
+    """Return the distance of two samples, in multiples of `unit`."""
     if not len(first) or not len(second):
         return EMDResult(
             emd=None,
@@ -175,7 +175,7 @@ def _measure_distance(first: Floats, second: Floats, unit: float) -> EMDResult:
 
 
 def _compute_area_between(first: Floats, second: Floats) -> float:
-    """The area between two empirical distribution functions (Wasserstein-1), from sorted samples."""
+    """Return the area between two empirical distribution functions (Wasserstein-1), from sorted samples."""
     every = np.sort(np.concatenate([first, second]))
     steps = np.diff(every)
     below_first = np.searchsorted(first, every[:-1], side="right") / len(first)
@@ -184,7 +184,7 @@ def _compute_area_between(first: Floats, second: Floats) -> float:
 
 
 def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResult:
-    """The two-sided Kolmogorov-Smirnov test of two samples, or of one against a normal distribution, by scipy.
+    """Return the two-sided Kolmogorov-Smirnov test of two samples, or of one against a normal distribution, by scipy.
 
     The p-value is exact for two samples of up to 10,000 values each and for one sample, else asymptotic.
 
@@ -192,7 +192,7 @@ def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResul
         sample1: one sample.
         sample2: the other; None tests against the normal distribution with the sample's own mean and standard
             deviation. The p-value is then too large (Lilliefors 1967), because the distribution was fitted to the
-            sample. `ks_test_uniform` tests against a distribution that was not.
+            sample. `ks_test_uniform` tests against a fixed distribution.
 
     Raises:
         MissingPackageError: scipy is not installed (the extra `stats`).
@@ -211,7 +211,7 @@ def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResul
 
 
 def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
-    """The Kolmogorov-Smirnov test of one sample against the uniform distribution on [0, 1], the scale of scores.
+    """Test one sample against the uniform distribution on [0, 1], the scale of scores (Kolmogorov-Smirnov).
 
     Raises:
         MissingPackageError: scipy is not installed (the extra `stats`).
@@ -226,7 +226,7 @@ def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
 
 
 def _run_test(test: str, *sample: object) -> KSTestResult:
-    """The result of a test of scipy; undefined without a sample."""
+    """Return the result of a test of scipy; undefined without a sample."""
     require(["scipy"], "stats", "the Kolmogorov-Smirnov test")
     if not sample:
         return KSTestResult(statistic=None, p_value=None, is_significant=False)
@@ -240,13 +240,13 @@ def _run_test(test: str, *sample: object) -> KSTestResult:
 def score_distribution(
     scores: ArrayLike, *, bins: int | Sequence[float] = 10, include_histogram: bool = True
 ) -> DistributionResult:
-    """Mean, spread, quartiles, skewness, kurtosis and histogram of scores.
+    """Return mean, spread, quartiles, skewness, kurtosis and histogram of scores.
 
-    Spread divides by n − 1. Skewness and kurtosis are the biased moments m₃/m₂^1.5 and m₄/m₂² − 3.
+    The spread is computed with n − 1. Skewness and kurtosis are the biased moments m₃/m₂^1.5 and m₄/m₂² − 3.
 
     Args:
         scores: the scores.
-        bins: how many bins, or their edges.
+        bins: the number of bins, or their edges.
         include_histogram: False leaves the histogram out.
 
     Example:
@@ -283,7 +283,7 @@ _FIGURES = ("mean", "std", "variance", "min", "max", "median", "q25", "q75", "iq
 
 
 def _compute_shape(values: Floats) -> tuple[float | None, float | None]:
-    """Skewness and excess kurtosis; None if all values are equal."""
+    """Return skewness and excess kurtosis; None if all values are equal."""
     if is_constant(values):
         return None, None
     centred = values - values.mean()

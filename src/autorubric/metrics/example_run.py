@@ -9,7 +9,7 @@ _VERDICTS = {"0": "UNMET", "1": "MET"}
 
 
 def example_run() -> tuple[RubricDataset, list[Report | None]]:
-    """Six graded submissions of three criteria, four of them labelled, for examples and first steps."""
+    """Return six graded submissions with three criteria, four of them labelled, for examples and first steps."""
     rubric = Rubric(
         [
             Criterion(name="Causes", weight=30, requirement="Names two causes"),

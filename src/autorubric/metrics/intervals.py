@@ -23,7 +23,7 @@ _AT_EACH_END = 0.25
 
 
 DISTRUST, TRUST = 0.41, 0.61
-"""Rely on a judge if the interval of κ starts at `TRUST` or above; do not if it ends below `DISTRUST`."""
+"""Rely on a judge if its interval of κ starts at `TRUST` or above; do not if it ends below `DISTRUST`."""
 
 
 class Interval(NamedTuple):
@@ -49,17 +49,17 @@ class Interval(NamedTuple):
         return self.high - self.low
 
     def contains(self, value: float) -> bool:
-        """Whether the value lies in it, its ends included."""
+        """Return whether the value lies in it, its ends included."""
         return self.low <= value <= self.high
 
     def clip(self, least: float, most: float) -> Interval:
-        """The part of it between two bounds, for quantities that cannot lie beyond."""
+        """Return the part of the interval between two bounds, for quantities that cannot lie outside them."""
         return Interval(
             float(min(max(self.low, least), most)), float(max(min(self.high, most), least)), self.confidence
         )
 
     def widen(self, value: float) -> Interval:
-        """The interval, extended to a value."""
+        """Return the interval, extended to contain a value."""
         return Interval(min(self.low, value), max(self.high, value), self.confidence)
 
 
@@ -68,9 +68,9 @@ class Estimate:
     """An estimate with its interval and the number of observations.
 
     Attributes:
-        value: the estimate; None if it is undefined, and then `reason` says why.
-        interval: its confidence interval; None if there is no valid one, and then `reason` says why.
-        n: how many observations it rests on.
+        value: the estimate; None if it is undefined.
+        interval: the confidence interval; None if there is no valid one.
+        n: the number of observations.
         reason: why `value` or `interval` is None.
 
     Example:
@@ -84,13 +84,13 @@ class Estimate:
     reason: str | None = None
 
     def to_row(self) -> dict[str, float | None]:
-        """Its value and the ends of its interval, by name."""
+        """Return the value and the ends of the interval, by name."""
         low, high = (None, None) if self.interval is None else self.interval[:2]
         return {"value": self.value, "low": low, "high": high}
 
 
 def check_confidence(confidence: float) -> float:
-    """The confidence level, if it is one."""
+    """Return the confidence level if it is valid."""
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence={confidence}; expected a number between 0 and 1, such as 0.95")
     return confidence
@@ -99,16 +99,16 @@ def check_confidence(confidence: float) -> float:
 def wilson_interval(
     hits: float, n: float, confidence: float = 0.95, quantile: float | None = None
 ) -> Interval | None:
-    """The score interval of a proportion; None for no observations.
+    """Return Wilson's score interval of a proportion; None without observations.
 
     (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. Observations must be independent, one
     per item; `autorubric.metrics.jackknife.share_interval` allows for several criteria of one item.
 
     Args:
-        hits: how many observations count, or the share times `n`.
-        n: how many observations there are, or their effective number.
-        confidence: of the interval.
-        quantile: z; None for that of the normal distribution.
+        hits: the number of successes, or the share times `n`.
+        n: the number of observations, or their effective number.
+        confidence: the level of the interval.
+        quantile: z; None uses the normal distribution.
 
     Example:
         >>> low, high, _ = wilson_interval(8, 10)
@@ -122,21 +122,21 @@ def wilson_interval(
     half = math.sqrt(z2 * (max(share * (1.0 - share), 0.0) / n + z2 / (4.0 * n * n)))
     middle = share + z2 / (2.0 * n)
     low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
-    # Rounding must not leave the share itself outside.
+    # Rounding must not exclude the share itself.
     return Interval(max(0.0, min(low, share)), min(1.0, max(high, share)), confidence)
 
 
 def bounded_interval(value: float, variance: float, ends: tuple[float, float], confidence: float = 0.95) -> Interval:
-    """Wilson's interval for a mean on a bounded scale, with as many trials as its variance implies.
+    """Return Wilson's interval for a mean on a bounded scale, with the number of trials that its variance implies.
 
     The effective sample size n* = p·(1 − p) / Var of Korn and Graubard 1998, with p the place of the mean on the
-    scale; so the interval leans away from the ends. The normal interval on a scale without ends.
+    scale, so that the interval is asymmetric near the ends. Without ends, it is the normal interval.
 
     Args:
         value: the mean.
-        variance: of the mean.
-        ends: of the scale.
-        confidence: of the interval.
+        variance: the variance of the mean.
+        ends: the ends of the scale.
+        confidence: the level of the interval.
     """
     low, span = ends[0], ends[1] - ends[0]
     if not 0.0 < span < math.inf:
@@ -158,21 +158,21 @@ def mean_interval(
     confidence: float = 0.95,
     clusters: Sequence[tuple[int, float]] = (),
 ) -> Interval | None:
-    """The confidence interval of a mean, from the sums of its values; None for fewer than two.
+    """Return the confidence interval of a mean, from the sums of its values; None for fewer than two.
 
-    On a bounded scale that of `bounded_interval`, with a quarter of a pseudo-value added at each end, so that equal
-    values do not look certain. Otherwise Student's t, mean ± t·s/√n; None where all values are equal. For
-    values in clusters, the variance is the cluster-robust one (Liang and Zeger 1986, with the factor G/(G − 1) for G
+    On a bounded scale, this is `bounded_interval` with a quarter of a pseudo-value added at each end, so that equal
+    values do not look certain. Otherwise it is Student's t, mean ± t·s/√n; None if all values are equal. For values
+    in clusters, the variance is the cluster-robust one (Liang and Zeger 1986, with the factor G/(G − 1) for G
     clusters), a pseudo-value weighs as much as a mean cluster, and Student's t has G − 1 degrees of freedom. With one
     value in each cluster, that is the same.
 
     Args:
-        n: how many values there are.
-        total: their sum.
+        n: the number of values.
+        total: the sum of the values.
         squares: the sum of their squares.
-        ends: of their scale; None if it has none.
-        confidence: of the interval.
-        clusters: how many values each cluster has, and their sum; ignored if there is only one.
+        ends: the ends of their scale; None if it has none.
+        confidence: the level of the interval.
+        clusters: the number of values in each cluster, and their sum; ignored if there is only one cluster.
 
     Example:
         >>> low, high, _ = mean_interval(4, 2.0, 2.0, (0.0, 1.0))
@@ -204,7 +204,7 @@ def mean_interval(
 def _estimate_clustered_interval(
     n: int, total: float, clusters: Sequence[tuple[int, float]], ends: tuple[float, float] | None, confidence: float
 ) -> Interval | None:
-    """The interval of `mean_interval` for values in clusters."""
+    """Return the interval of `mean_interval` for values in clusters."""
     size, scale = n / len(clusters), ends or ()
     weight, number = n + _AT_EACH_END * size * len(scale), len(clusters) + _AT_EACH_END * len(scale)
     mean = (total + _AT_EACH_END * size * sum(scale)) / weight
@@ -218,15 +218,15 @@ def _estimate_clustered_interval(
 
 
 def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95) -> Interval | None:
-    """The confidence interval of a mean of values in [0, 1], from their sums: Wilson's if all of them are 0 or 1.
+    """Return the interval of a mean of values in [0, 1], from their sums: Wilson's if all of them are 0 or 1.
 
-    Otherwise that of `mean_interval`. None without values.
+    Otherwise it is `mean_interval`. None without values.
 
     Example:
         >>> rate_interval(10, 8.0, 8.0) == wilson_interval(8, 10)
         True
     """
-    # x² = x for 0 and 1 alone.
+    # x² = x only for 0 and 1.
     if total - squares <= 1e-9 * n:
         return wilson_interval(round(total), n, confidence)
     return mean_interval(n, total, squares, (0.0, 1.0), confidence)
@@ -252,7 +252,7 @@ def adjust_p_values(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def t_p_value(t: float, df: float) -> float:
-    """The two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²).
+    """Return the two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²).
 
     With infinite `df` that of a standard normal statistic.
     """
@@ -266,7 +266,7 @@ def t_p_value(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, df: float) -> float:
-    """The value below which Student's t with `df` degrees of freedom lies with this probability."""
+    """Return the value below which Student's t with `df` degrees of freedom lies with this probability."""
     if probability == 0.5:
         return 0.0
     if probability < 0.5:
@@ -274,7 +274,8 @@ def t_quantile(probability: float, df: float) -> float:
     if math.isinf(df):
         return normal_quantile(probability)
     tail = 1.0 - probability
-    # The tail is convex above 0 and heavier than the normal one, so that Newton's steps from its quantile only rise.
+    # The tail is convex above 0 and heavier than the normal one, so Newton's steps from the normal quantile only
+    # increase.
     t = normal_quantile(probability)
     scale = math.exp(math.lgamma((df + 1.0) / 2.0) - math.lgamma(df / 2.0)) / math.sqrt(df * math.pi)
     for _ in range(_MOST_STEPS):
@@ -287,7 +288,7 @@ def t_quantile(probability: float, df: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction.
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction.
 
     Source: Abramowitz and Stegun 26.5.8, evaluated by Lentz's method.
     """
@@ -303,7 +304,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by Lentz's method."""
+    """Evaluate the continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8)."""
     c, d = 1.0, 1.0 / _avoid_zero(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, _MOST_TERMS):
@@ -319,7 +320,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def _avoid_zero(value: float) -> float:
-    """The value, or a tiny one instead of 0, as a divisor."""
+    """Return the value, or a tiny one instead of 0, as a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -344,15 +345,15 @@ class LabelledCells(NamedTuple):
 
     @property
     def labels(self) -> int:
-        """How many items are labelled."""
+        """The number of labelled items."""
         return sum(self)
 
     @property
     def judged_met(self) -> int:
-        """How many of them the judge calls MET."""
+        """The number of labelled items that the judge calls MET."""
         return self.true_met + self.false_met
 
     @property
     def met(self) -> int:
-        """How many of them are MET."""
+        """The number of labelled items whose label is MET."""
         return self.true_met + self.false_unmet

@@ -17,7 +17,7 @@ def correlate_columns(values: npt.ArrayLike) -> Floats:
     """Pearson's correlation of each pair of columns (φ for 0/1), over rows that have both; NaN where constant."""
     table = np.asarray(values, dtype=float)
     seen = (~np.isnan(table)).astype(float)
-    # Centred first, so that large means cost no digits.
+    # Centred first, so that large means do not reduce precision.
     filled = np.nan_to_num(table - np.nan_to_num(table).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
     n = seen.T @ seen
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -30,23 +30,23 @@ def correlate_columns(values: npt.ArrayLike) -> Floats:
 
 
 def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Estimate:
-    """A correlation with Fisher's interval: atanh r ± z / √(n − 3)."""
+    """Return a correlation with Fisher's interval: atanh r ± z / √(n − 3)."""
     if math.isnan(value):
         return Estimate(None, n=n, reason="one side is constant")
     if n < 4:
         return Estimate(value, n=n, reason=f"{pluralize(n, 'item')}; an interval needs 4")
     reach = normal_quantile(0.5 + confidence / 2.0) / math.sqrt(n - 3)
-    # A correlation of 1 in a sample is not certain: Fisher's z is taken just short of it.
+    # A sample correlation of 1 does not prove a correlation of 1, so Fisher's z is taken just below it.
     centre = math.atanh(max(-1.0 + 0.5 / n, min(1.0 - 0.5 / n, value)))
     interval = Interval(math.tanh(centre - reach), math.tanh(centre + reach), confidence)
     return Estimate(value, interval.widen(value), n)
 
 
 def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
-    """The corrected item-total correlation: each criterion's points with the points of all others.
+    """Return the corrected item-total correlation: each criterion's points with the points of all others.
 
-    The others are those that were judged on the item, as a mean over their weights. A pitfall (negative weight)
-    counts as what it costs, so that a sound one correlates positively too. NaN where either side is constant.
+    The others are those judged on the item, as a mean over their weights. A pitfall (negative weight) counts with the
+    points that it subtracts, so that a sound pitfall correlates positively too. NaN if either side is constant.
     """
     table, weight = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
     seen = ~np.isnan(table)
@@ -61,9 +61,9 @@ def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike
 
 
 def count_effective_criteria(values: npt.ArrayLike) -> float | None:
-    """How many independent criteria these amount to: (Σλ)² / Σλ² over the eigenvalues of their correlations.
+    """Return the effective number of independent criteria, (Σλ)² / Σλ² over the eigenvalues of their correlations.
 
-    Constant criteria count for nothing; k copies of one criterion count for one. None if all are constant.
+    Constant criteria do not count; k copies of one criterion count as one. None if all are constant.
     """
     matrix = correlate_columns(values)
     varied = ~np.isnan(np.diag(matrix))
@@ -75,10 +75,10 @@ def count_effective_criteria(values: npt.ArrayLike) -> float | None:
 
 
 def compute_score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None:
-    """The share of the variance of the points that each criterion decides: Cov(w·v, Σ w·v) / Var(Σ w·v).
+    """Return each criterion's share of the variance of the points: Cov(w·v, Σ w·v) / Var(Σ w·v).
 
-    The shares sum to 1; one below 0 works against the rest. Only items with every criterion judged count; None with
-    fewer than two, or where all score the same.
+    The shares sum to 1; a criterion with a negative share works against the rest. Only items with every criterion
+    judged count; None with fewer than two, or if all score the same.
     """
     table = np.asarray(values, dtype=float)
     points = table[~np.isnan(table).any(axis=1)] * np.asarray(weights, dtype=float)
@@ -96,10 +96,10 @@ class GroupVariance(NamedTuple):
     Attributes:
         within: the variance of rewards of one query, unbiased and pooled over queries; None if no query has
             two rewards.
-        expected: the expected variance around the group's own mean, within · (n - 1) / n; None as for `within`.
-        silent: the probability that all n rewards are equal, so that the group teaches nothing; None if no query
-            has n rewards.
-        queries: how many queries have two rewards or more.
+        expected: the expected variance around the group's own mean, within · (n - 1) / n; None if `within` is.
+        silent: the probability that all n rewards are equal, so that the group gives no signal; None if no query has
+            n rewards.
+        queries: the number of queries with two rewards or more.
     """
 
     within: float | None
@@ -109,15 +109,15 @@ class GroupVariance(NamedTuple):
 
 
 def estimate_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable], n: int) -> GroupVariance:
-    """The variance of the reward in groups of n rollouts, from the rewards of submissions by query.
+    """Return the variance of the reward in groups of n rollouts, from the rewards of submissions by query.
 
     `silent` averages over queries the share of groups of n, drawn without replacement from the query's
     rewards, that are all equal: Σ C(count of a value, n) / C(rewards, n).
 
     Args:
         rewards: one per submission; NaN if there is none.
-        queries: what each submission answers.
-        n: rollouts in a group, at least 2.
+        queries: the query of each submission.
+        n: the number of rollouts in a group, at least 2.
 
     Raises:
         InputError: `n` is below 2, or there are not as many queries as rewards.
@@ -164,8 +164,8 @@ class ItemResponse(NamedTuple):
     """The two-parameter logistic model P(met | θ) = 1 / (1 + exp(-slope·(θ - difficulty))), θ ~ N(0, 1).
 
     Attributes:
-        slope: the discrimination of each criterion; below 0 poor submissions meet it more often.
-        difficulty: the ability at which half meet it; NaN where the slope is nearly 0.
+        slope: the discrimination of each criterion; negative if poor submissions meet it more often.
+        difficulty: the ability at which half of the submissions meet it; NaN if the slope is nearly 0.
         level: slope · (-difficulty), which is always defined.
     """
 
@@ -175,11 +175,11 @@ class ItemResponse(NamedTuple):
 
 
 def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
-    """The model's parameters by marginal maximum likelihood; None with fewer than three criteria or ten items.
+    """Fit the model by marginal maximum likelihood; None with fewer than three criteria or ten items.
 
     EM over 41 abilities (Bock and Aitkin, Psychometrika 46 (1981)), with one damped Newton step per criterion and
-    round. Weak normal priors (slope 1 ± 1, level 0 ± 3) keep criteria that all meet finite, at the price of some
-    shrinkage with few items.
+    round. Weak normal priors (slope 1 ± 1, level 0 ± 3) keep the parameters of criteria that all items meet finite,
+    at the cost of some shrinkage with few items.
 
     Args:
         values: items × criteria in [0, 1], NaN without a verdict; give a pitfall as 1 - MET.
@@ -195,7 +195,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     table = np.asarray(values, dtype=float)
     if table.ndim != 2 or table.shape[0] < 10 or table.shape[1] < 3:
         return None
-    # Items with the same verdicts are one row that counts several times: 2¹⁰ rows at most for ten binary criteria.
+    # Items with the same verdicts share one row with a count: at most 2¹⁰ rows for ten binary criteria.
     patterns, counts = np.unique(np.where(np.isnan(table), -1.0, table), axis=0, return_counts=True)
     seen = patterns >= 0.0
     met, missed = np.where(seen, patterns, 0.0), np.where(seen, 1.0 - patterns, 0.0)
@@ -214,7 +214,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
 
 
 def _compute_posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Floats:
-    """The E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
+    """Return the E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
     logit = np.outer(slope, _ABILITIES) + level[:, None]
     log_met, log_missed = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
     log_joint = met @ log_met + missed @ log_missed + np.log(_PRIOR)
@@ -223,7 +223,7 @@ def _compute_posterior(met: Floats, missed: Floats, slope: Floats, level: Floats
 
 
 def _compute_newton_step(met: Floats, missed: Floats, slope: Floats, level: Floats) -> tuple[Floats, Floats]:
-    """The M-step: one damped Newton step of slope and level of all criteria together.
+    """Return the M-step: one damped Newton step of slope and level of all criteria together.
 
     `met` and `missed` are the expected counts of the E-step, criteria × abilities.
     """

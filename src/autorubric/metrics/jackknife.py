@@ -1,7 +1,8 @@
 """Confidence intervals of agreement statistics: Student's t of the jackknife over items, and two posteriors.
 
-The criteria of one item are correlated, so items are left out and not verdicts. A statistic is a function of sums
-over items; leaving an item out subtracts what it adds. `benchmarks.agreement_intervals` measures the coverage.
+The criteria of one item are correlated, so whole items are left out, not single verdicts. A statistic is a function
+of sums over items; leaving an item out subtracts its contribution. `benchmarks.agreement_intervals` measures
+coverage.
 """
 
 import math
@@ -31,7 +32,7 @@ _TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], Callable[[float], flo
 
 
 class Draws(NamedTuple):
-    """How many draws a posterior or a permutation test takes, their seed, and the level of intervals.
+    """The number of draws of a posterior or a permutation test, the seed, and the level of intervals.
 
     A posterior of κ takes `finer` draws for each replicate, within the limits of `count_kappa_draws`.
     """
@@ -42,13 +43,13 @@ class Draws(NamedTuple):
     finer: int = 20
 
     def count_kappa_draws(self, points: int) -> int:
-        """How many draws a posterior of κ takes: many of few points, which cost little.
+        """Return the number of draws for a posterior of κ: more for fewer points, where draws are cheap.
 
         With 20,000 draws, an end of the interval has a Monte-Carlo error of about 1% of the interval's width; with
         1,000 draws it is about 4%, enough to change whether a judge can be relied on.
 
         Args:
-            points: how many distinct observations are weighted.
+            points: the number of distinct observations that are weighted.
 
         Example:
             >>> [Draws().count_kappa_draws(points) for points in (4, 1000, 50_000)]
@@ -58,7 +59,7 @@ class Draws(NamedTuple):
 
 
 def check_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
-    """The draws, validated; `named` is the caller's name of `replicates`.
+    """Return the draws, validated; `named` is the caller's name for `replicates`.
 
     Raises:
         InputError: a value is out of its range.
@@ -82,7 +83,7 @@ def jackknife_intervals(
     times: Floats | None = None,
     least_error: float = 0.0,
 ) -> list[Interval | None]:
-    """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
+    """Return an interval for each statistic; None if it is undefined or does not depend on any item.
 
     Student's t with n − 1 degrees of freedom of the jackknife's variance (Tukey 1958), on the scale where the
     statistic is nearest to normal: artanh for κ (Fleiss and Davies 1982 for the jackknife of κ). A share has Wilson's
@@ -90,11 +91,11 @@ def jackknife_intervals(
     this is the t interval itself.
 
     Args:
-        contributions: what each item adds to the sums: items × m.
-        statistic: from sums to statistics.
-        scales: of each statistic.
-        confidence: of the intervals.
-        times: how many items add each row; None for one each.
+        contributions: the contribution of each item to the sums: items × m.
+        statistic: maps sums to statistics.
+        scales: the scale of each statistic.
+        confidence: the level of the intervals.
+        times: the number of items that each row stands for; None for one each.
         least_error: the smallest standard error, on the scale, of statistics that are not shares.
     """
     times = np.ones(len(contributions)) if times is None else times
@@ -114,7 +115,7 @@ def jackknife_intervals(
             continue
         to, back, least, most = _TRANSFORMS[scale]
         if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
-            # One item alone keeps the statistic off its bound, where the transform is infinite.
+            # A single item keeps the statistic off its bound, where the transform is infinite.
             to, back = _TRANSFORMS["plain"][:2]
         centre = float(to(np.array([value]))[0])
         reach = quantile * max(least_error, math.sqrt(jackknife_variance(to(left_out), times)))
@@ -123,11 +124,11 @@ def jackknife_intervals(
 
 
 def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
-    """The jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
+    """Return the jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
 
     Args:
         left_out: the statistic without each item.
-        times: how many items have each value; None for one each.
+        times: the number of items with each value; None for one each.
     """
     times = np.ones(len(left_out)) if times is None else times
     n = float(times.sum())
@@ -137,17 +138,18 @@ def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
 def share_interval(
     hits: Floats, pairs: Floats, confidence: float = 0.95, times: Floats | None = None
 ) -> Interval | None:
-    """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
+    """Return the interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
 
     Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). If each item is
     one observation, Wilson's plain interval. If the share is the same in every item, its variance is unknown: then
     Wilson's with `count_effective_items` for n, as if all pairs of an item were one observation.
 
     Args:
-        hits: of each item, how many of its pairs count.
-        pairs: how many it has, above 0; with weighted labels how many they stand for, in any unit.
-        confidence: of the interval.
-        times: how many items have these numbers; None for one each.
+        hits: the number of agreeing pairs of each item.
+        pairs: the number of pairs of each item, above 0; with weighted labels, the number that they represent, in any
+            unit.
+        confidence: the level of the interval.
+        times: the number of items with these numbers; None for one each.
 
     Example:
         >>> low, high, _ = share_interval(np.array([5.0, 3.0, 4.0, 5.0]), np.full(4, 5.0))
@@ -167,11 +169,11 @@ def share_interval(
 
 
 def count_effective_items(sizes: Floats, times: Floats | None = None) -> float:
-    """The effective number of items of different sizes, (Σ size)² / Σ size² (Kish 1965).
+    """Return the effective number of items of different sizes, (Σ size)² / Σ size² (Kish 1965).
 
     Args:
-        sizes: how many pairs each item has, or how many these stand for.
-        times: how many items have each size; None for one each.
+        sizes: the number of pairs of each item, or the number that they stand for.
+        times: the number of items of each size; None for one each.
 
     Example:
         >>> count_effective_items(np.array([2.0, 2.0])), count_effective_items(np.array([3.0, 1.0]))
@@ -182,17 +184,17 @@ def count_effective_items(sizes: Floats, times: Floats | None = None) -> float:
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
-    """An interval for the mean of each column of bounded values: a Bayesian bootstrap with the ends of the scale.
+    """Return an interval for the mean of each bounded column, by a Bayesian bootstrap with the ends of the scale.
 
     Every item has a gamma weight with shape 1 (Rubin, Annals of Statistics 9 (1981)). The lower end of the interval
     also counts half an item at the lower end of the scale, and the upper end half an item at the upper: for shares,
     Jeffreys' half of the item that Clopper and Pearson, and for any bounded values Gaffke (2005), count in full. So
-    large values that are rare lie in the interval even if the sample has none.
+    the interval allows for rare large values even if the sample contains none.
 
     Args:
         values: items × columns.
-        ends: of the scale of each column: 2 × columns.
-        draws: how many draws, their seed and the level.
+        ends: the ends of each column's scale: 2 × columns.
+        draws: the number of draws, the seed and the level.
 
     Example:
         >>> shares = bounded_mean_intervals(np.zeros((30, 1)), np.array([[0.0], [1.0]]), Draws(20_000, seed=0))
@@ -217,7 +219,7 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
 
 
 def _compute_null_error(counts: Floats, weights: Floats, pairs: float) -> float:
-    """The standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
+    """Return the standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
     rows, columns = (counts.sum(axis=axis) / counts.sum() for axis in (1, 0))
     expected, chance = float(rows @ weights @ columns), np.outer(rows, columns)
     variance = float((chance * (weights - (weights @ columns)[:, None] - rows @ weights) ** 2).sum()) - expected**2
@@ -232,18 +234,18 @@ class IntervalResult(NamedTuple):
 
 
 def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> IntervalResult:
-    """The interval of κ, with items as the unit; None where κ is undefined.
+    """Return the interval of κ, with items as the unit; None where κ is undefined.
 
-    For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
-    with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several pairs or
-    labels have different weights, the pairs count with their effective number. For more categories that of
-    `jackknife_intervals`, with at least the standard error of independent labels.
+    For two categories, it is the equal-tailed interval of κ's posterior, by Monte Carlo: the cells have a Dirichlet
+    posterior with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several
+    pairs or labels have different weights, the pairs count with their effective number. For more categories, it is
+    that of `jackknife_intervals`, with at least the standard error of independent labels.
 
     Args:
         tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
         weights: how much each pair of categories counts as agreement.
-        draws: how many draws, their seed and the level.
-        times: how many items have each table, which then has one pair; None for one each.
+        draws: the number of draws, the seed and the level.
+        times: the number of items with each table, which then has one pair; None for one each.
 
     Example:
         >>> cells, times = np.eye(4).reshape(4, 2, 2), np.array([14.0, 1.0, 1.0, 14.0])
@@ -260,7 +262,7 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     if np.isnan(value):
         return IntervalResult(None, "jeffreys" if size == 2 else "jackknife")
     sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
-    # Where each item is in one cell, it is one pair, whatever it weighs.
+    # An item with a single cell is one pair, whatever its weight.
     single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if size != 2:
         [found] = jackknife_intervals(
@@ -285,7 +287,7 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
 
 
 def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], draws: Draws) -> Interval:
-    """An interval for the mean κ of several criteria: a Bayesian bootstrap over items with half pairs at the ends.
+    """Return an interval for the mean κ of several criteria, by a Bayesian bootstrap with half pairs at the ends.
 
     Every item has a gamma weight with shape 1, as in `bounded_mean_intervals`. Each criterion also has one pair that
     the sample lacks, spread over cells as in Jeffreys' prior: at the lower end a pair whose label and verdict differ,
@@ -293,9 +295,9 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     class that the sample does not show. More than 1,000 items are weighted in 1,000 groups drawn at random.
 
     Args:
-        tables: of each criterion, labels (rows) against verdicts of each item: items × categories × categories.
+        tables: by criterion, the table of labels (rows) and verdicts of each item: items × categories × categories.
         weights: how much each pair of categories counts as agreement, for each criterion.
-        draws: how many draws, their seed and the level.
+        draws: the number of draws, the seed and the level.
 
     Example:
         >>> right = np.repeat(np.eye(4).reshape(4, 2, 2)[[0, 3]], 10, axis=0)
@@ -330,10 +332,10 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
 
 
 def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float, float], confidence: float) -> float:
-    """The effective sample size for κ: the number of independent pairs with the jackknife's variance.
+    """Return the effective sample size for κ: the number of independent pairs that has the jackknife's variance.
 
-    By the large-sample variance of κ (Fleiss, Cohen and Everitt 1969), reduced for few items as by Korn and Graubard
-    (1998); the effective number of items if κ does not vary. `sizes` are that number and the number of pairs.
+    Uses the large-sample variance of κ (Fleiss, Cohen and Everitt 1969), reduced for few items as in Korn and
+    Graubard (1998); if κ does not vary, the effective number of items. `sizes` has that number and that of pairs.
     """
     items, pairs = len(left_out), sizes[1]
     known = left_out[~np.isnan(left_out)]
@@ -345,10 +347,10 @@ def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float,
 
 
 def _kappa_variance(counts: Floats) -> float:
-    """The large-sample variance of κ times the number of independent pairs, by the delta method."""
+    """Return the large-sample variance of κ times the number of independent pairs, by the delta method."""
     p = counts / counts.sum()
     row, column = p.sum(axis=1), p.sum(axis=0)
     apart, chance = 1.0 - float(np.trace(p)), 1.0 - float(row @ column)
-    # κ = 1 − apart/chance; the gradient by the cells, of which chance takes row[j] + column[i] each.
+    # κ = 1 − apart/chance; the gradient with respect to the cells, where that of chance is row[j] + column[i].
     slope = -(1.0 - np.eye(len(p))) / chance - apart / chance**2 * (column[:, None] + row[None, :])
     return max(0.0, float((p * slope**2).sum() - (p * slope).sum() ** 2))

@@ -14,8 +14,8 @@ from autorubric.errors import InputError, pluralize
 class ItemIndex:
     """Finds the items of a run in a dataset.
 
-    An item is the one at the same place if its text is the same; else the one with the same id or text, so that
-    labels may come in another order or for only some of the items.
+    An item matches the one at the same place if the text is the same, else the one with the same id or text. So
+    labels may come in another order, or for only some of the items.
     """
 
     items: Sequence[DataItem]
@@ -23,7 +23,7 @@ class ItemIndex:
     _by_text: dict[str, int] = field(default_factory=dict, init=False)
 
     def find(self, index: int, item: DataItem | None) -> int | None:
-        """The place of the item that a run has at `index`; `index` itself if the run does not store its items."""
+        """Return the place of the run's item `index`; `index` itself if the run does not store its items."""
         inside = 0 <= index < len(self.items)
         if item is None or not item.submission:
             return index if inside else None
@@ -31,7 +31,7 @@ class ItemIndex:
             return index
         if self._by_id is None:
             self._by_id = {known.id: place for place, known in enumerate(self.items) if known.id is not None}
-            # A text that occurs more than once identifies no item.
+            # A text that occurs more than once does not identify an item.
             repeated = {known.submission: place for place, known in enumerate(self.items)}
             first = {known.submission: place for place, known in reversed(list(enumerate(self.items)))}
             self._by_text = {text: place for text, place in first.items() if repeated[text] == place}
@@ -41,7 +41,7 @@ class ItemIndex:
         return self._by_text.get(item.submission)
 
     def explain_no_match(self, graded: Iterable[DataItem | None]) -> str:
-        """Why none of the graded items was found."""
+        """Explain why none of the graded items was found."""
         known = [item for item in graded if item is not None]
         if not self.items or not known:
             return f"it has {pluralize(len(self.items), 'item')}"
@@ -54,7 +54,7 @@ class ItemIndex:
 def match_criteria(
     texts: Sequence[tuple[str | None, str]], criteria: Sequence[Criterion]
 ) -> list[int] | range | None:
-    """The place of each criterion in a report, by requirement or name; None if the report has other criteria."""
+    """Find the place of each criterion in a report, by requirement or name; None if the report has other criteria."""
     if len(texts) != len(criteria):
         return None
     pairs = list(zip(texts, criteria, strict=True))
@@ -68,7 +68,7 @@ def match_criteria(
 
 
 def describe_mismatch(index: int, item: DataItem, texts: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
-    """A sentence on a report whose criteria are not those of its item's rubric."""
+    """Describe how a report's criteria differ from those of its item's rubric."""
     if len(texts) != len(rubric):
         detail = f"the report has {pluralize(len(texts), 'criterion')}, its rubric {len(rubric)}"
     else:
@@ -83,15 +83,15 @@ def describe_mismatch(index: int, item: DataItem, texts: Sequence[tuple[str | No
 
 
 def describe_ungraded(labelled: int) -> str:
-    """A sentence on items with ground truth that a run does not have."""
+    """Return a note on items with ground truth that the run did not grade."""
     return f"{pluralize(labelled, 'item')} with ground truth {'was' if labelled == 1 else 'were'} not graded"
 
 
 def relabel(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
-    """The graded items with the ground truth of another dataset, and sentences on what did not match.
+    """Return the graded items with the ground truth of another dataset, and notes on what did not match.
 
-    Items are found by `ItemIndex`, criteria by their text, in any order. A graded item that is not in `labels` has no
-    ground truth.
+    Items are matched by `ItemIndex`, criteria by their text, in any order. A graded item that is not in `labels` gets
+    no ground truth.
 
     Args:
         graded: what was graded.
@@ -137,7 +137,7 @@ def relabel(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset
 def _reorder_labels(
     rubric: Rubric, place: int, labels: RubricDataset, problems: list[str]
 ) -> list[CriterionVerdict | str] | None:
-    """The labels of an item in the order of the rubric that it was graded by."""
+    """Return the labels of an item in the order of the rubric that it was graded by."""
     truth, theirs = labels.items[place].ground_truth, labels.get_item_rubric(place)
     if truth is None:
         return None

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
@@ -19,7 +20,7 @@ from autorubric.metrics.confusion import count_ratings, krippendorff_alpha
 from autorubric.metrics.jackknife import Draws, check_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, resolve_abstentions
 from autorubric.metrics.reading_runs import read_graded_table
-from autorubric.metrics.scores import ScorePairs, ScoreRule
+from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.self_consistency import NO_JUDGE
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import (
@@ -34,19 +35,19 @@ from autorubric.metrics.table import (
 )
 
 _MOST_CRITERIA = 200
-"""Criteria that are listed one by one; more come from rubrics of the items' own."""
+"""Maximum number of criteria listed individually; more occur only if items have their own rubrics."""
 
 
 class VoteAgreement(MetricModel):
-    """How often two judges give the same verdict. Undefined is None.
+    """How often two judges give the same verdict. Undefined values are None.
 
     Attributes:
-        name: of the criterion, or of the judge.
-        n: pairs of verdicts compared; without failures, and without abstentions unless these count.
-        n_items: how many items they are on.
+        name: the name of the criterion or the judge.
+        n: the number of compared pairs of verdicts, without failures, and without abstentions unless these count.
+        n_items: the number of items with these pairs.
         agreement: the share of pairs with the same verdict or option.
         agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
-        alpha: Krippendorff's α among the judges; of a criterion only.
+        alpha: Krippendorff's α among the judges; for a criterion only.
     """
 
     name: str
@@ -58,14 +59,14 @@ class VoteAgreement(MetricModel):
 
 
 class JudgePair(VoteAgreement):
-    """Two judges; `name` is that of the first.
+    """The agreement of two judges; `name` is the first judge.
 
     Attributes:
-        other: the second.
+        other: the second judge.
         mean_kappa: Cohen's κ, a mean over the criteria on which it is defined; weighted where options have an order.
         mean_kappa_ci: by a Bayesian bootstrap over items.
         kappa: Cohen's κ over all binary pairs.
-        kappa_ci: from its posterior.
+        kappa_ci: the interval of `kappa`, from its posterior.
         gwet: Gwet's AC1 over all binary pairs.
         part: whether the two were compared only where a cascade asked both.
     """
@@ -101,14 +102,14 @@ class JudgeAgreement(Displayed, MetricModel):
     """Agreement among judges.
 
     Attributes:
-        judges: their ids, or the names of the two runs.
+        judges: the judges' ids, or the names of the two runs.
         n_items: items on which at least two of them gave a verdict.
-        overall: over all pairs of judges and all criteria.
+        overall: the agreement over all pairs of judges and all criteria.
         criteria: each criterion, the least agreement first.
-        each_judge: each judge with all others, the least agreement first.
+        each_judge: each judge compared with all others, the least agreement first.
         pairs: each pair of judges.
         disputed: the items on which judges differ most.
-        warnings: what a reader should know.
+        warnings: remarks on what was left out.
     """
 
     judges: list[str]
@@ -140,21 +141,21 @@ def measure_judge_agreement(  # noqa: PLR0913 (the arguments of compute_metrics)
     na_mode: NAMode = "exclude",
     most_disputed: int = 10,
 ) -> JudgeAgreement:
-    """The agreement among the judges of a panel, or between the final verdicts of two runs, without labels.
+    """Measure the agreement among the judges of a panel, or between the final verdicts of two runs, without labels.
 
     Verdicts of checks and of the rule for empty submissions are left out.
 
     Args:
         run: a run, with the votes of a panel if `against` is None.
-        dataset: what it graded.
+        dataset: the graded dataset.
         against: another run on the same items.
-        names: what the two runs are called.
-        n_replicates: draws of the posterior of κ.
-        confidence_level: of the intervals.
+        names: the names of the two runs.
+        n_replicates: the number of draws from the posterior of κ.
+        confidence_level: the level of the intervals.
         seed: for reproducible intervals.
         cannot_assess: see `compute_metrics`.
         na_mode: see `compute_metrics`.
-        most_disputed: how many items to list.
+        most_disputed: the maximum number of items to list.
 
     Raises:
         InputError: there are no two judges to compare, or the two runs have no item or criterion in common.
@@ -182,7 +183,7 @@ def measure_judge_agreement(  # noqa: PLR0913 (the arguments of compute_metrics)
 
 
 def _measure(votes: _Votes, part: set[tuple[int, int]], dataset: RubricDataset, most_disputed: int) -> JudgeAgreement:
-    """The agreement of the votes; `part` are the pairs of judges that were asked about different points."""
+    """Measure the agreement of the votes; `part` has the pairs of judges that were asked about different points."""
     table = votes.table
     full = [pair for pair in votes.pairs if pair not in part] or votes.pairs
     of_columns = table.columns if len(table.columns) <= _MOST_CRITERIA else ()
@@ -201,7 +202,7 @@ def _measure(votes: _Votes, part: set[tuple[int, int]], dataset: RubricDataset, 
 
 
 def _select_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
-    """The table with the votes of its judges, and the pairs of judges that a cascade asked about different points."""
+    """Return the table with its judges' votes, and the pairs of judges that a cascade asked about other points."""
     judged = [n for n, judge in enumerate(table.judges) if judge not in NO_JUDGE]
     if len(judged) < 2:
         raise InputError(
@@ -225,7 +226,7 @@ def _select_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
 
 
 def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
-    """The criteria that two runs have both judged, as a table whose judges are the runs."""
+    """Return the criteria that two runs have both judged, as a table whose judges are the runs."""
     places = {column.key: column.index for column in a.columns}
     moved = np.array([places.get(column.key, -1) for column in b.columns], np.int64)
     width = len(a.columns)
@@ -247,7 +248,7 @@ def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
 
 
 def _read_judged_verdicts(table: Table) -> Ints:
-    """The final verdict of each point; ABSENT if no judge voted on it, or the item has no judgment."""
+    """Return the final verdict of each point; ABSENT if no judge voted on it, or the item has no judgment."""
     verdicts = np.where(table.failed[table.points.row], ABSENT, table.points.judged)
     if not table.judges:
         return verdicts
@@ -269,11 +270,11 @@ class _Votes:
         self.pairs = list(combinations(range(len(self.table.judges)), 2))
 
     def find_common(self, pair: tuple[int, int]) -> Flags:
-        """The points on which both judges gave a verdict."""
+        """Return the points on which both judges gave a verdict."""
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
     def compare(self, name: str, pairs: Sequence[tuple[int, int]], column: Column | None = None) -> VoteAgreement:
-        """How often the given pairs of judges agree, on one criterion or on all, with items as clusters."""
+        """Measure how often the given pairs of judges agree, on one criterion or on all, with items as clusters."""
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
@@ -298,7 +299,7 @@ class _Votes:
         )
 
     def compare_two(self, pair: tuple[int, int], *, part: bool) -> JudgePair:
-        """Two judges by the statistics of labelled pairs that treat both sides alike."""
+        """Compare two judges by those statistics of labelled pairs that are symmetric."""
         table = self.table
         one, two = (table.points.votes[place] for place in pair)
         asked = replace(table.points, truth=one, judged=two).select((one > ABSENT) & (two > ABSENT))
@@ -320,7 +321,7 @@ class _Votes:
         )
 
     def find_disputed(self, pairs: list[tuple[int, int]], dataset: RubricDataset, most: int) -> list[DisputedItem]:
-        """The items with the largest shares of pairs that differ."""
+        """Return the items with the largest shares of pairs that differ."""
         points = self.table.points
         same, count = self._count_agreements(pairs, np.ones(len(points), bool))
         share = np.divide(count - same, count, out=np.zeros(len(self.table.items)), where=count > 0)
@@ -340,7 +341,7 @@ class _Votes:
         ]
 
     def _count_agreements(self, pairs: Sequence[tuple[int, int]], chosen: Flags) -> tuple[Floats, Floats]:
-        """How many pairs of verdicts of each item are the same, and how many there are."""
+        """Return the number of equal pairs of verdicts of each item, and the number of all pairs."""
         same, count = np.zeros(len(self.table.items)), np.zeros(len(self.table.items))
         for pair in pairs:
             both = chosen & self.find_common(pair)
@@ -352,12 +353,12 @@ class _Votes:
 
 
 def _rank_agreement(found: VoteAgreement) -> float:
-    """The sort key: the lowest agreement first, undefined ones last."""
+    """Return the sort key: the lowest agreement first, undefined ones last."""
     return 2.0 if found.agreement is None else found.agreement
 
 
 def _collect_warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -> Iterator[str]:
-    """Sentences on judgments left out, on cascades, and on criteria that are not listed."""
+    """Yield notes on judgments left out, on cascades, and on criteria that are not listed."""
     points = table.points
     left = int((~np.any([votes.find_common(pair) for pair in votes.pairs], axis=0)).sum())
     if left:
@@ -369,4 +370,4 @@ def _collect_warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -
         names = sorted({f"{table.judges[one]} and {table.judges[two]}" for one, two in part})
         yield f"compared only where the cascade asked both: {', '.join(names)}"
     if len(table.columns) > _MOST_CRITERIA:
-        yield f"items have rubrics of their own: their {len(table.columns)} criteria are not listed one by one"
+        yield f"items have different rubrics: their {len(table.columns)} criteria are not listed one by one"

@@ -1,12 +1,11 @@
-"""Which labels to collect next, and the mean score that such labels give.
+"""The choice of labels to collect next, and the mean score estimated from such labels.
 
-A label of criterion j on item i replaces the judge's value by the true one, which moves the mean score by
-c_j·(truth − judged) with c_j the criterion's share of the score. Drawing pairs with probability π and weighting
-each error by 1/π is unbiased for any π. The mean error within each criterion and verdict, as the labels show it, is
-subtracted first (the generalized difference estimator, Särndal, Swensson and Wretman, Model Assisted Survey
-Sampling, 1992, section 6.4), so that only the rest varies: the variance Σ c²·Var(error)·(1/π − 1) is least for π
-proportional to |c|·√(P·(1 − P)), P the probability of an error (Neyman 1934; for judged data: Zrnic and Candès,
-arXiv:2403.03208).
+A label of criterion j on item i replaces the judge's value by the true one, which moves the mean score by c_j·(truth
+− judged), where c_j is the criterion's share of the score. Drawing pairs with probability π and weighting each error
+by 1/π is unbiased for any π. The mean error within each criterion and verdict, as the labels show it, is subtracted
+first (the generalized difference estimator, Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992,
+section 6.4), so that only the rest varies: the variance Σ c²·Var(error)·(1/π − 1) is least for π proportional to
+|c|·√(P·(1 − P)), P the probability of an error (Neyman 1934; for judged data: Zrnic and Candès, arXiv:2403.03208).
 Errors of one item may be correlated. That adds variance between items, which no choice of pairs changes; so it
 affects only the interval, whose unit is the item.
 """
@@ -24,13 +23,13 @@ import numpy.typing as npt
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import Report
-from autorubric.core.scoring import build_cell
+from autorubric.core.scoring import ScoreRule, build_cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
 from autorubric.metrics.reading_runs import read_graded_table
-from autorubric.metrics.scores import ScoreRule, read_rule, value_points
+from autorubric.metrics.scores import value_points
 from autorubric.metrics.table import GradedRun, Table
 
 _CLOSE = 1e-9
@@ -40,13 +39,13 @@ _DOUBT_OF_ONE_JUDGE = 0.25
 
 
 class LabelRequest(NamedTuple):
-    """A pair to be labelled.
+    """A pair of item and criterion to be labelled.
 
     Attributes:
         item: the item's place in the dataset.
         criterion: the criterion's place in the item's rubric.
         name: the criterion's name.
-        probability: that this pair was drawn; keep it with the label.
+        probability: the probability that this pair was drawn; keep it with the label.
     """
 
     item: int
@@ -63,9 +62,9 @@ class CellLabel:
         item: as in the request.
         criterion: as in the request.
         verdict: the person's verdict, or an option's label.
-        probability: as in the request; if only a random part of a batch was labelled, times the share that was: the
-            others would otherwise count as judged right.
-        batch: which call of `label_next` asked for it, from 0.
+        probability: as in the request; if only a random part of a batch was labelled, multiplied by the labelled
+            share, because the other pairs would otherwise count as judged correctly.
+        batch: the number of the `label_next` call that requested it, from 0.
     """
 
     item: int
@@ -97,12 +96,12 @@ class JudgedPairs:
         return len(self.rows)
 
     def find_name(self, pair: int) -> str:
-        """The name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
+        """Return the name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
         first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
         return name_criteria(self.criteria[first:end])[int(self.places[pair])]
 
     def find(self, places: Iterable[tuple[int, int]]) -> Ints:
-        """The positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
+        """Return the positions of pairs, given those of item and criterion; -1 for pairs that are not judged."""
         rows = {item: row for row, item in enumerate(self.items)}
         starts = np.searchsorted(self.rows, np.arange(len(self.items) + 1))
         found = []
@@ -114,37 +113,37 @@ class JudgedPairs:
 
     @property
     def sums(self) -> Floats:
-        """Each item's score as its criteria add up, before it is clamped to [0, 1]."""
+        """Each item's score as the sum over its criteria, before it is clamped to [0, 1]."""
         return self.starts + self.sum_by_item(np.nan_to_num(self.values) * self.shares)
 
     @property
     def clamped(self) -> int:
-        """How many items' scores are not these sums, as they are clamped."""
+        """The number of items whose score differs from this sum because it is clamped."""
         outside = (self.sums < -_CLOSE) | (self.sums > 1.0 + _CLOSE)
         return int(outside.sum()) if self.normalize else 0
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest mean of such sums."""
+        """The smallest and the largest possible mean of these sums."""
         least, most = (self.starts + self.sum_by_item(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
         return float(least.mean()), float(most.mean())
 
     def sum_by_item(self, amounts: Floats) -> Floats:
-        """The sum of each item's amounts, one amount for each pair."""
+        """Sum the amounts of pairs by item."""
         return np.bincount(self.rows, amounts, minlength=len(self.items)).astype(float)
 
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
-    """The run as pairs, by the rule that it recorded. Items without a score (failed judgments) are left out."""
+    """Read the run as pairs, with its recorded rule. Items without a score (failed judgments) are left out."""
     return build_pairs(read_graded_table(run, dataset))
 
 
 def build_pairs(table: Table, *, scored: bool = True) -> JudgedPairs:
-    """`read_pairs` of a run that has been read; without `scored`, also of items without a score."""
+    """Do the work of `read_pairs` for a run that has been read; without `scored`, include items without a score."""
     table = table.select_rows(~np.isnan(table.scores)) if scored else table
     if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
-    rule = read_rule(table.settings) or ScoreRule()
+    rule = table.rule or ScoreRule()
     rows, column = table.points.row, table.points.column
     places = np.arange(len(rows)) - np.searchsorted(rows, rows)
     values = value_points(table, table.points.judged, rule, table.means)
@@ -176,7 +175,7 @@ def label_next(
     labels: Iterable[CellLabel] = (),
     seed: int = 0,
 ) -> list[LabelRequest]:
-    """The k pairs of item and criterion whose labels shrink the interval of the mean score most.
+    """Draw k pairs of item and criterion, preferring those whose labels narrow the interval of the mean score most.
 
     Pairs are drawn, not ranked: taking the k most doubtful ones would bias the score. Pairs that have a label
     (ground truth of the item, or in `labels`) are left out and show how often the judge errs on each criterion
@@ -184,10 +183,10 @@ def label_next(
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        k: how many labels to collect; all that are left, if there are fewer.
-        dataset: what was graded; None for the items that the run itself has.
-        labels: those collected after earlier calls.
-        seed: of the draw; use another one for each batch.
+        k: the number of labels to collect; if fewer are left, all of them.
+        dataset: the graded dataset; None for the items stored in the run.
+        labels: the labels collected after earlier calls.
+        seed: the seed of the draw; use another one for each batch.
 
     Raises:
         InputError: `k` is below 1, the run does not fit the dataset, or everything is labelled.
@@ -206,7 +205,7 @@ def label_next(
 
 
 def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: int) -> list[LabelRequest]:
-    """`label_next` of a run that has been read."""
+    """Do the work of `label_next` for a run that has been read."""
     truth = apply_labels(pairs, labels)
     free = find_open_pairs(pairs, truth)
     if not len(free):
@@ -215,7 +214,7 @@ def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: 
 
 
 def draw_pairs(pairs: JudgedPairs, free: Ints, sizes: Floats, k: int, rng: np.random.Generator) -> list[LabelRequest]:
-    """About k of the free pairs, drawn by size; see `compute_inclusion_probabilities`."""
+    """Draw about k of the free pairs by size; see `compute_inclusion_probabilities`."""
     chances = compute_inclusion_probabilities(sizes, k)
     drawn = draw_systematically(chances, rng)
     return [
@@ -231,12 +230,12 @@ def sampled_score(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The mean score that labels drawn by `label_next` give: the judge's, plus its errors weighted by 1/π.
+    """Estimate the mean score from labels drawn by `label_next`: the judge's score plus its errors weighted by 1/π.
 
-    Each batch gives an unbiased estimate, as earlier labels count as known and the rest is drawn again; batches are
-    averaged by their size. The score is the weighted sum of an item's criteria by the run's rule, before a length
-    penalty and before it is clamped to [0, 1]. The rule decides on abstentions of the judge; those of a person count
-    as 0. Items without a score are left out.
+    Each batch gives an unbiased estimate, because earlier labels count as known and the rest is drawn again; the
+    batches' estimates are averaged by size. The score is the weighted sum of an item's criteria by the run's rule,
+    before a length penalty and before it is clamped to [0, 1]. The rule decides how the judge's abstentions count; an
+    annotator's abstentions count as 0. Items without a score are left out.
 
     Raises:
         InputError: there are no labels, or one does not fit the run.
@@ -254,7 +253,7 @@ def sampled_score(
 
 
 def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidence: float) -> Estimate:
-    """`sampled_score` of a run that has been read."""
+    """Do the work of `sampled_score` for a run that has been read."""
     if not labels:
         raise InputError("no labels yet; collect those that `label_next` suggests")
     judged, truth = np.nan_to_num(pairs.values), np.nan_to_num(apply_labels(pairs, labels))
@@ -274,24 +273,24 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
 
 
 def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
-    """Each item's score, corrected for its own labels and for the mean error of its criteria and verdicts.
+    """Return each item's score, corrected by its own labels and by the mean error of its criteria and verdicts.
 
-    `errors` are label − verdict of each pair; `weights` how many pairs each label stands for, 0 without a label.
+    `errors` has label − verdict of each pair; `weights` the number of pairs that each label represents, or 0.
     """
-    # Groups of similar errors: one kind, verdict, and agreement of the votes.
+    # Pairs are grouped by kind, verdict and agreement of the votes, because their errors are similar.
     groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)
     labelled = weights > 0
     of_labels = np.where(labelled, errors * weights, 0.0)
-    # One more label without an error keeps groups with few labels near the judge's verdicts.
+    # One additional label without an error keeps groups with few labels near the judge's verdicts.
     one = float(weights[labelled].mean()) if labelled.any() else 1.0
-    # From the other labels, so that no label changes what is subtracted from its own error.
+    # Computed from the other labels, so that no label affects what is subtracted from its own error.
     total, worth = (np.bincount(groups, amounts)[groups] for amounts in (of_labels, weights))
     mean = (total - of_labels) / (worth - weights + one)
     return pairs.sums + pairs.sum_by_item(pairs.shares * (mean + of_labels - mean * weights))
 
 
 def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """The sizes to draw by: the standard deviation that the error of each pair adds to the score."""
+    """Return the sizes to draw by: the standard deviation that each pair's possible error adds to the score."""
     wrong = rate_doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 
@@ -299,10 +298,10 @@ def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
 def estimate_item_mean(
     items: Floats, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
 ) -> Estimate:
-    """The mean of corrected item scores, with an interval that accounts for how few items were labelled.
+    """Estimate the mean of corrected item scores; the interval accounts for the small number of labelled items.
 
-    The normal interval, clipped to the range of means: weights of 1/π spread estimates beyond it, so that Wilson's
-    interval, which assumes a bounded spread, covers as little as 83% for rare criteria.
+    This is the normal interval, clipped to the range of means. Weights of 1/π spread estimates beyond that range, so
+    Wilson's interval, which assumes a bounded spread, covers as little as 83% for rare criteria.
     """
     n, value = len(items), float(items.mean())
     if n < 2 or labelled < 3:
@@ -315,12 +314,12 @@ def estimate_item_mean(
 
 
 def find_open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
-    """The pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
+    """Return the pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
     return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
 def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
-    """The pairs' truth, with these labels."""
+    """Return the pairs' truth with these labels filled in."""
     labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
     for label, pair in zip(
@@ -328,15 +327,15 @@ def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     ):
         place = f"label of item {label.item}, criterion {label.criterion}"
         if (label.item, label.criterion) in seen:
-            problems.append(f"{place}: there is one already; expected one of each pair")
+            problems.append(f"{place}: this pair has a label already; expected one label per pair")
             continue
         seen.add((label.item, label.criterion))
         if pair < 0:
             problems.append(f"{place}: the run has no such pair")
         elif pairs.labelled[pair]:
-            problems.append(f"{place}: the item has ground truth; expected labels of items without")
+            problems.append(f"{place}: the item has ground truth; expected labels of items without it")
         elif not 0.0 < label.probability <= 1.0:
-            problems.append(f"{place}: probability={label.probability}; expected the one of its request")
+            problems.append(f"{place}: probability={label.probability}; expected that of its request")
         else:
             try:
                 value = build_cell(pairs.criteria[pair], label.verdict).value
@@ -350,10 +349,11 @@ def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
 
 
 def rate_doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """How likely each judgment is to be wrong, in [0.02, 0.9].
+    """Estimate the probability that each judgment is wrong, in [0.02, 0.9].
 
-    What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each kind of pair and verdict by
-    errors found / errors expected among the labels, each plus one, so that few labels change little.
+    The estimate from the votes or the judge's confidence (0.25 for a single judge) is scaled, for each kind of pair
+    and verdict, by the ratio of errors found to errors expected among the labels, each plus one, to limit the effect
+    of few labels.
     """
     votes = np.where(np.isnan(pairs.dissent), np.nan, (pairs.dissent + 0.1) / 1.2)
     prior = np.where(np.isnan(votes), 1.0 - pairs.confidence, votes)
@@ -367,7 +367,7 @@ def rate_doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
 
 
 def compute_inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
-    """Probabilities, at most 1 each, that sum to k: nine tenths proportional to size, one tenth uniform.
+    """Return probabilities, at most 1 each, that sum to k: nine tenths proportional to size, one tenth uniform.
 
     The uniform tenth limits the weight of a label if the sizes are wrong.
     """
@@ -388,7 +388,7 @@ def compute_inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
 
 
 def draw_systematically(chances: Floats, rng: np.random.Generator) -> list[int]:
-    """Indices drawn with exactly these probabilities, as many as they sum to, by systematic sampling in random order.
+    """Draw indices with exactly these probabilities, as many as they sum to, by systematic sampling in random order.
 
     Source: Madow, Annals of Mathematical Statistics 20 (1949).
     """

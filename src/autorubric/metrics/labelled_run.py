@@ -1,8 +1,8 @@
-"""The labelled items of a run, coded and scored, with abstentions resolved: the input of all agreement metrics."""
+"""The labelled items of a run, coded and scored, with abstentions resolved: the input to all agreement metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from autorubric.metrics.confusion import count_pairs, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.scores import ScorePairs, pair_scores, read_part
+from autorubric.metrics.scores import ScorePairs, pair_scores
 from autorubric.metrics.statistic_results import KappaResult
 from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, map_codes
 
@@ -23,7 +23,7 @@ S = TypeVar("S", CannotAssessStats, NAStats)
 
 
 def resolve_abstentions(table: Table) -> Points:
-    """The points with a category on both sides: failures left out, abstentions resolved."""
+    """Return the points with a category in both label and verdict: failures left out, abstentions resolved."""
     points = table.points
     judged = points.select(points.judged > FAILED)
     if table.modes.na == "as_category":
@@ -41,7 +41,7 @@ def resolve_abstentions(table: Table) -> Points:
 
 
 def measure_coverage(points: Points, covered: int, lost: Points | None = None) -> CoverageStats:
-    """How many of the points are compared, and why others are not; `lost` are those of items without a judgment."""
+    """Count the compared points, and the others by reason; `lost` are the points of items without a judgment."""
     judged = points.judged if lost is None else np.concatenate([points.judged, lost.judged])
     n, failed = len(judged), int((judged == FAILED).sum())
     return CoverageStats(
@@ -58,7 +58,7 @@ def measure_coverage(points: Points, covered: int, lost: Points | None = None) -
 
 
 def compare_abstentions(table: Table, kind: type[S]) -> S | None:
-    """Agreement of judge and labels on abstentions (binary) or "not applicable"; None without criteria.
+    """Compare judge and labels on abstentions (binary) or "not applicable"; None without such criteria.
 
     "Not applicable" counts on criteria that have such an option, or where judges were offered one and used it.
     """
@@ -109,7 +109,7 @@ def read_labelled_run(
     modes: Modes = EXCLUDE,
     per_item_metrics: PerItemMetrics = "auto",
 ) -> LabelledRun:
-    """The labelled items of a run."""
+    """Return the labelled items of a run."""
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
@@ -125,10 +125,11 @@ def read_labelled_run(
         raise InputError([*whole.repeated_votes[:_MOST_NAMED], *rest])
     points = resolve_abstentions(table)
     if not len(points):
-        raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
-    size, settings = len(table.columns), table.settings or {}
-    penalties = _find_penalties(table, dataset, settings) if settings.get("length_penalty") else None
-    differ = bool((np.bincount(table.points.column, minlength=size) != len(table.items)).any())
+        raise InputError("no pair of a label and a verdict is left to compare: all have an abstention or failed")
+    penalty = table.rule and table.rule.length_penalty
+    penalties = None if penalty is None else _find_penalties(table, dataset, penalty)
+    counts = np.bincount(table.points.column, minlength=len(table.columns))
+    differ = bool((counts != len(table.items)).any())
     return LabelledRun(
         table,
         points,
@@ -139,19 +140,18 @@ def read_labelled_run(
     )
 
 
-def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
-    """The length penalty of each row's submission, in words, as settings do not record a user's own length."""
-    penalty = read_part(LengthPenalty, settings, "length_penalty")
+def _find_penalties(table: Table, dataset: RubricDataset, penalty: LengthPenalty) -> Floats:
+    """Return each submission's length penalty, by words: runs do not record a custom length function."""
     parts = (split_submission(dataset[int(item)].submission) for item in table.items)
     return np.array([compute_length_penalty(each, penalty) for each in parts])
 
 
 def _collect_warnings(table: Table, lost: Points) -> Iterator[str]:
-    """Sentences on graded items that are left out, with their counts."""
+    """Yield notes on graded items that are left out, with their counts."""
     graded = len(table.items) + len(table.extra) + table.repeated
     for count, sentence in (
         (len(table.extra), "are not in the dataset and are left out"),
-        (table.repeated, "have the text of one before them and are left out"),
+        (table.repeated, "have the same text as an earlier item and are left out"),
         (len(table.items) - int(table.labelled.sum()), "have no ground truth and are left out"),
     ):
         if count:

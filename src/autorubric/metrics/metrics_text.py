@@ -13,19 +13,19 @@ _Part: TypeAlias = MetricsResult | CriterionMetricsUnion | PooledScaleMetrics | 
 
 
 def show(value: float | None, interval: ConfidenceInterval | None = None) -> str:
-    """A number with three places and its interval; a dash where it is undefined."""
+    """Return a number with three decimals and its interval; a dash if it is undefined."""
     if value is None:
         return "–"
     return f"{value:.3f}" + ("" if interval is None else f" [{interval.lower:.3f}, {interval.upper:.3f}]")
 
 
 def sort_worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
-    """The criteria, lowest κ first, ties by accuracy; those without a κ last."""
+    """Return the criteria, lowest κ first, ties by accuracy; criteria without a κ last."""
     return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa or 0.0, c.accuracy or 0.0))
 
 
 def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
-    """The metrics as lines of text; see `MetricsResult.summary`."""
+    """Yield the metrics as lines of text; see `MetricsResult.summary`."""
     yield (
         f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
         f"verdict (abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
@@ -63,7 +63,7 @@ def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
 
 
 def render_consistency(found: MetricsResult) -> Iterator[str]:
-    """A line for each judge that was asked repeatedly."""
+    """Yield a line for each judge that was asked repeatedly."""
     for judge in found.self_consistency:
         agreement = show(judge.agreement, judge.agreement_ci)
         yield (
@@ -74,7 +74,7 @@ def render_consistency(found: MetricsResult) -> Iterator[str]:
 
 
 def _render_details(found: MetricsResult) -> Iterator[str]:
-    """The lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
+    """Yield the lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
     for correlation in (found.score_spearman, found.score_kendall, found.score_pearson):
         value, p_value = show(correlation.coefficient, correlation.ci), show(correlation.p_value)
         yield (
@@ -100,7 +100,7 @@ def _render_details(found: MetricsResult) -> Iterator[str]:
 
 
 def _render_coverage(found: CoverageStats | None) -> str:
-    """A line on how many labelled points are compared, and why the others are not."""
+    """Return a line on how many labelled points are compared, and why the others are not."""
     if found is None or not found.n_total:
         return "  coverage: –"
     return (
@@ -116,7 +116,7 @@ _PUBLISHED = """
     spearman kendall pearson bias adjacent_accuracy weighted_kappa phi fpr fnr is_degenerate krippendorff_alpha
     fleiss_kappa coverage judge_abstain_rate gt_abstain_rate union_exclusion_rate n_errored error_rate
 """.split()  # noqa: SIM905 - a list of words reads best as words
-"""The columns of AutoRubric 1.6, in their order; others follow."""
+"""The columns of AutoRubric 1.6, in order; further columns follow."""
 
 _POOLED = ("accuracy", "precision", "recall", "f1", "kappa")
 _COVERAGE = (
@@ -126,7 +126,7 @@ _COVERAGE = (
 
 
 def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
-    """A row for the whole, then one for each criterion, pooled kind and judge, all with the same keys."""
+    """Return a row for the whole run, then one for each criterion, pooled kind and judge, all with the same keys."""
     whole = _build_row(found, "aggregate", "overall", "all") | _build_score_columns(found)
     whole |= {
         "accuracy_macro": found.macro_accuracy,
@@ -158,7 +158,7 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 
 def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
-    """The statistics of a part of the run and how much of it is compared."""
+    """Build the row with the statistics and the coverage of a part of the run."""
     names = [statistic.name for statistic in load_statistics()]
     values = {f"{one}_micro" if one in _POOLED else one: part.find(one) for one in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
@@ -166,7 +166,7 @@ def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
 
 
 def _build_score_columns(part: MetricsResult | JudgeMetrics) -> dict[str, float | None]:
-    """The statistics of scores, by the name of their column."""
+    """Return the statistics of scores, by column name."""
     correlations = {
         name: None if found is None else found.coefficient
         for name, found in (

@@ -1,4 +1,4 @@
-"""The agreement on single criteria, and on all criteria of one kind where items have their own rubrics."""
+"""The agreement on single criteria, and on all criteria of one kind if items have their own rubrics."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -29,7 +29,7 @@ from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, b
 
 
 def build_part(column: Column, points: Points, votes: Ints) -> Part:
-    """The pairs of one criterion, abstentions resolved, and its votes (judges × labelled points) as cast."""
+    """Return the pairs of one criterion, abstentions resolved, and its votes (judges × labelled points) as cast."""
     # An abstention that is a category has no value.
     has_values = max(points.truth.max(initial=0), points.judged.max(initial=0)) < len(column.values)
     none = np.empty(0)
@@ -49,15 +49,15 @@ def build_part(column: Column, points: Points, votes: Ints) -> Part:
 
 
 class PairAgreement(NamedTuple):
-    """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
+    """The agreement of two raters on one criterion, as `autorubric agree` computes it for the same pairs.
 
     Attributes:
-        n: pairs of verdicts, without abstentions.
+        n: the number of pairs of verdicts, without abstentions.
         share: the share of pairs with the same verdict.
         interval: the 95% Wilson interval of the share.
         kappa: Cohen's κ, with quadratic weights for ordered options; None if there is only one category.
         kappa_interval: its 95% interval; None if it is undefined.
-        abstained: pairs in which one or both abstained.
+        abstained: the number of pairs in which one or both raters abstained.
         statistics: the registered statistics with a column in tables, by title; also of installed packages.
     """
 
@@ -71,11 +71,11 @@ class PairAgreement(NamedTuple):
 
 
 def measure_pairs(criterion: Criterion, counts: Sequence[tuple[str, str, int]]) -> PairAgreement:
-    """The agreement of two raters on a criterion.
+    """Return the agreement of two raters on a criterion.
 
     Args:
-        criterion: with its options.
-        counts: pairs of their verdicts, and how often each occurs.
+        criterion: the criterion, with its options.
+        counts: pairs of the raters' verdicts, and how often each occurs.
 
     Raises:
         InputError: a statistic of an installed package failed.
@@ -116,7 +116,7 @@ def measure_pairs(criterion: Criterion, counts: Sequence[tuple[str, str, int]]) 
 def measure_criteria(
     run: LabelledRun, confidence: float, kappa_intervals: Mapping[str, ConfidenceInterval | None]
 ) -> list[CriterionMetricsUnion]:
-    """The agreement on each criterion; `kappa_intervals` are by the index of the column."""
+    """Measure the agreement on each criterion; `kappa_intervals` are by the index of the column."""
     by_column = []
     for points in (run.table.points, run.points):
         ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
@@ -169,7 +169,7 @@ def _measure_options(counts: Ints, labels: Sequence[str]) -> list[OptionMetrics]
 
 
 def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMetrics]:
-    """The agreement on the pooled criteria of each kind that occurs, with intervals of accuracy and binary κ."""
+    """Measure the agreement on the pooled criteria of each kind, with intervals of accuracy and binary κ."""
     kinds = np.array([column.kind for column in run.table.columns])
     found = []
     for kind in get_args(CriterionType):
@@ -180,7 +180,7 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
 
 
 def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: ColumnAgreement) -> PooledScaleMetrics:
-    """The agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
+    """Return the agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
     columns = run.table.columns
     points = run.points.select(np.array([column.kind == kind for column in columns])[run.points.column])
     votes, values = map_codes(raw.votes, columns, raw.column), None
@@ -216,7 +216,7 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Co
 
 
 def _pair_values(columns: Sequence[Column], points: Points) -> tuple[Floats, Floats]:
-    """The values of labels and verdicts; empty where an abstention is a category, which has no value."""
+    """Return the values of labels and verdicts; empty if abstentions are a category, because they have no value."""
     sizes = np.array([len(column.values) for column in columns], np.int64)[points.column]
     if ((points.truth >= sizes) | (points.judged >= sizes)).any():
         return np.empty(0), np.empty(0)

@@ -15,9 +15,11 @@ from autorubric.core.display import tell_apart
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric
+from autorubric.core.scoring import ScoreRule
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
+from autorubric.metrics.scores import read_rule
 from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Table
 
@@ -30,9 +32,8 @@ _NO_ITEMS = "the reports do not identify their items; pass the dataset that was 
 def read_table(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
 ) -> Table:
-    """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
-    settings = getattr(run, "grader_config", None)
-    builder = _TableBuilder(dataset, settings if isinstance(settings, Mapping) else None, modes)
+    """Read a run and the labels of its items into a table; without a dataset, use the items stored in the run."""
+    builder = _TableBuilder(dataset, read_rule(getattr(run, "grader_config", None)), modes)
     results = _list_results(run, dataset) if isinstance(run, Sequence) else map(_as_mapping, run.item_results)
     with no_collections():
         for result in results:
@@ -50,7 +51,7 @@ def read_table(
 def read_graded_table(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
 ) -> Table:
-    """The table of the items that have a report with criteria, labelled or not."""
+    """Return the table of the items that have a report with criteria, labelled or not."""
     table = read_table(run, dataset, modes)
     if table.extra:
         total = len(table.items) + len(table.extra) + table.repeated
@@ -62,7 +63,7 @@ def read_graded_table(
 
 
 def describe_left_out(table: Table, use: str) -> Iterator[str]:
-    """Sentences on items without a report with criteria, and without the score that `use` needs."""
+    """Yield notes on items without a report with criteria, and on items without the score that `use` needs."""
     if len(table.items) < table.size:
         yield f"{table.size - len(table.items)} of {table.size} items have no report with criteria and are left out"
     unscored = int(np.isnan(table.scores).sum())
@@ -71,7 +72,7 @@ def describe_left_out(table: Table, use: str) -> Iterator[str]:
 
 
 def _list_results(reports: Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
-    """The results of the items that have a report."""
+    """Yield the results of the items that have a report."""
     if dataset is None:
         raise InputError(_NO_ITEMS)
     if len(reports) != len(dataset):
@@ -80,12 +81,12 @@ def _list_results(reports: Sequence[Report | None], dataset: RubricDataset | Non
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
-    """The fields of a record or of a model, which has the same names."""
+    """Return the fields of a record, or of a model with the same names."""
     return value if isinstance(value, dict) else vars(value)
 
 
 def _find_failure_code(error: str) -> int:
-    """The code of a judgment without a verdict: it failed, or was not requested."""
+    """Return the code of a judgment without a verdict: failed, or not requested."""
     from autorubric.llm.failure_groups import NOT_MADE, parse_failure
 
     return ABSENT if parse_failure(error)[0] in NOT_MADE else FAILED
@@ -94,11 +95,11 @@ def _find_failure_code(error: str) -> int:
 class _TableBuilder:
     """A table under construction: one list per column."""
 
-    def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None, modes: Modes) -> None:
-        self._dataset, self._settings, self._modes = dataset, settings, modes
+    def __init__(self, dataset: RubricDataset | None, rule: ScoreRule | None, modes: Modes) -> None:
+        self._dataset, self._rule, self._modes = dataset, rule, modes
         self._index = ItemIndex(dataset.items) if dataset is not None else None
         self._columns: dict[Hashable, Column] = {}
-        # With the rubric itself: an id belongs to an object only as long as it lives.
+        # The rubric is kept too, because an id is unique only as long as its object exists.
         self._by_rubric: dict[int, tuple[Rubric, list[Column], list[str]]] = {}
         if dataset is not None and dataset.rubric is not None:
             self._find_columns(dataset.rubric)
@@ -145,7 +146,7 @@ class _TableBuilder:
         self._items.append(index)
         self._scores.append(math.nan if score is None else score)
         self._reported.append(bool(entries))
-        # A report that a failed criterion left without a score still has the verdicts on the others.
+        # If a failed criterion leaves a report without a score, its other verdicts still count.
         self._failed.append(n_failed == len(entries) or (error is not None and not n_failed))
         self._judge_scores.append(report.get("judge_scores") or {})
         for judge, votes in self._asked_again.items():
@@ -160,7 +161,7 @@ class _TableBuilder:
         elif item is None:
             raise InputError(_NO_ITEMS)
         else:
-            # An entry of a report may carry a verdict as well.
+            # An entry of a report may also have a verdict.
             rubric = Rubric([Criterion(**{n: c[n] for n in Criterion.model_fields if n in c}) for c in criteria])
         _, columns, requirements = self._find_columns(rubric)
         order: Sequence[int] = range(len(entries))
@@ -182,19 +183,19 @@ class _TableBuilder:
             twice = self._read_entry(point, entries[place], column)
             if twice is not None and labels is not None:
                 self._repeated_votes.append(
-                    f"item {item.id or index}: judge {twice!r} voted more than once on {column.name!r}; expected one "
-                    "vote of each judge that is not superseded"
+                    f"item {item.id or index}: judge {twice!r} voted more than once on {column.name!r}; "
+                    "expected at most one vote per judge that is not superseded"
                 )
         self._labelled.append(labels is not None)
         return True
 
     def _find_columns(self, rubric: Rubric) -> tuple[Rubric, list[Column], list[str]]:
-        """A rubric with its columns and requirements; equal criteria of several rubrics share a column."""
+        """Return a rubric with its columns and requirements; equal criteria of several rubrics share a column."""
         if id(rubric) not in self._by_rubric:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
             for name, criterion in zip(name_criteria(rubric.rubric), rubric.rubric, strict=True):
-                # All that verdicts and scores depend on.
+                # Everything that verdicts and scores depend on.
                 options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
                 texts = criterion.name, criterion.section, criterion.requirement
                 same = *texts, criterion.weight, criterion.scale_type, options
@@ -217,7 +218,7 @@ class _TableBuilder:
         if error is not None:
             self._judged[point] = _find_failure_code(error)
         else:
-            # Without an error there is a verdict: a key that is missing is damage.
+            # An entry without an error must have a verdict, so a missing key means damage.
             name = "final_verdict" if ensemble else "verdict"
             self._judged[point] = column.read_verdict(entry[name]) if choice is None else column.read_choice(choice)
         confidence = entry.get("confidence")
@@ -288,7 +289,7 @@ class _TableBuilder:
             judges=tuple(self._judges),
             judge_scores=scores.reshape(len(self._judges), len(items)),
             escalated=self._superseded,
-            settings=self._settings,
+            rule=self._rule,
             size=len(known) or len(items),
             extra=tuple(self._extra),
             repeated=self._repeated,

@@ -25,9 +25,9 @@ class BootstrapResults(MetricModel):
     Attributes:
         accuracy_ci: of `criterion_accuracy`; see `autorubric.metrics.jackknife.share_interval`.
         kappa_ci: of `mean_kappa`. Where this and the others are None, `warnings` of the metrics say why.
-        rmse_ci: of `score_rmse`; like `mae_ci` from a Bayesian bootstrap with the ends of the scale.
+        rmse_ci: of `score_rmse`; like `mae_ci`, from a Bayesian bootstrap with the ends of the scale.
         n_bootstrap: draws of the posteriors.
-        confidence_level: of the intervals.
+        confidence_level: the level of the intervals.
         micro_kappa_ci: of `micro_kappa`: from its posterior.
         bias_ci: of the mean bias, by Student's t.
         mae_ci: of `score_mae`.
@@ -50,15 +50,15 @@ class BootstrapResults(MetricModel):
 
 
 class SimulatedCoverage(MetricModel):
-    """How often the interval of one statistic covered the true value, as shares of the intervals.
+    """How often the interval of one statistic covered the true value.
 
     Attributes:
-        name: of the statistic.
-        covered: the share that covered it.
-        above: the share that lay above it.
-        below: the share that lay below it.
+        name: the name of the statistic.
+        covered: the share of intervals that covered the true value.
+        above: the share of intervals above the true value.
+        below: the share of intervals below the true value.
         width: the mean width.
-        given: the share of the samples that had an interval.
+        given: the share of samples with an interval.
     """
 
     name: str
@@ -88,13 +88,13 @@ class CoverageSimulation(MetricModel):
 
 
 class TagMetrics(MeasuredModel):
-    """Agreement over the criteria that carry one tag.
+    """Agreement over the criteria with one tag.
 
     Attributes:
         tag: the tag.
         n_criteria: how many criteria carry it.
         n_samples: pairs of label and verdict on them.
-        accuracy: the share of pairs of one category.
+        accuracy: the share of pairs that agree.
         accuracy_ci, mean_kappa_ci, micro_kappa_ci: with items as the unit, where intervals were asked for.
         mean_kappa: over those of its criteria whose κ is defined; None where criteria are pooled.
         micro_kappa: κ over all its binary pairs.
@@ -120,7 +120,7 @@ class PooledScaleMetrics(MeasuredModel):
     Attributes:
         scale_type: the kind.
         n_points: pairs.
-        exact_accuracy: the share of pairs of one category.
+        exact_accuracy: the share of pairs that agree.
         value_rmse, value_mae, value_spearman, value_pearson: of the categories' values; None if an abstention is a
             category without one.
         kappa: binary only.
@@ -166,12 +166,12 @@ class JudgeInfluence(MetricModel):
 
     Attributes:
         judge_id: the judge left out.
-        accuracy_without: of the most frequent vote of the others; ties go to what scores least.
-        accuracy_change: the accuracy without the judge less that with it, over the points that both panels decide;
-            above 0 the panel is better without the judge.
+        accuracy_without: the accuracy of the most frequent vote of the others; ties go to the lowest score.
+        accuracy_change: the accuracy without the judge minus that with it, over the points that both panels decide;
+            above 0, the panel is better without the judge.
         alpha_without: Krippendorff's α among the others, a mean over criteria; None where criteria are pooled.
-        n_pairs: points that the accuracy rests on.
-        n_both: points that the change rests on.
+        n_pairs: the number of points behind the accuracy.
+        n_both: the number of points behind the change.
     """
 
     judge_id: str
@@ -193,7 +193,7 @@ class JudgeMetrics(MeasuredModel):
         phi: of MET against the rest.
         confusion_matrix: binary votes and labels as MET, UNMET and CANNOT_ASSESS; failed votes are left out.
         score_rmse, score_mae, score_spearman, score_kendall, score_pearson, bias: of its own scores.
-        coverage: `escalated` where it was asked about a part of the points only.
+        coverage: `escalated` if it was asked about only a part of the points.
         n_pairs: votes with a label to compare with.
         gwet: AC1, over binary votes.
         coverage_stats: how many of its votes are compared.
@@ -239,16 +239,16 @@ class JudgeMetrics(MeasuredModel):
 
 
 class JudgeSelfConsistency(MetricModel):
-    """The self-consistency of a judge that was asked repeatedly, over all graded items, labelled or not.
+    """The agreement of a repeatedly asked judge with itself, over all graded items, labelled or not.
 
     Attributes:
         judge_id: the judge.
         n_judgments: items and criteria with two repeats or more that did not fail.
         n_repeats: repeats in them.
-        agreement: the chance that two repeats of one judgment say the same.
+        agreement: the probability that two repeats of one judgment agree.
         agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
-        unanimous: the share of judgments in which all repeats say the same.
-        variance: within the judge, of the value of a verdict or option, without abstentions.
+        unanimous: the share of judgments in which all repeats agree.
+        variance: the within-judge variance of the value of a verdict or option, without abstentions.
     """
 
     judge_id: str
@@ -261,7 +261,7 @@ class JudgeSelfConsistency(MetricModel):
 
 
 class MetricsResult(Displayed, MeasuredModel):
-    """The agreement of a run with its labels. What is undefined is None, never 0.
+    """The agreement of a run with its labels. Undefined values are None, never 0.
 
     Attributes:
         criterion_accuracy: the share of pairs that agree, all criteria alike (micro).
@@ -279,7 +279,7 @@ class MetricsResult(Displayed, MeasuredModel):
         na_stats: on "not applicable"; None without multi-choice criteria.
         cannot_assess_stats: on CANNOT_ASSESS; None without binary criteria.
         cannot_assess_mode, na_mode: what CANNOT_ASSESS and "not applicable" counted as.
-        n_samples: pairs that `criterion_accuracy` rests on.
+        n_samples: the number of pairs behind `criterion_accuracy`.
         mean_krippendorff_alpha: among the judges, a mean over criteria; where criteria are pooled, see
             `pooled_by_scale`.
         criterion_phi: φ of MET against the rest, over all binary pairs.
@@ -287,7 +287,7 @@ class MetricsResult(Displayed, MeasuredModel):
         micro_kappa: κ over all binary pairs.
         coverage_stats: how many labelled points are compared.
         pooled_by_scale: where items with their own rubrics are pooled.
-        warnings: what a reader should know.
+        warnings: remarks on what is left out, undefined or uninformative.
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.
         majority_baseline: the accuracy of always giving the most frequent label of a criterion, over the same pairs;
@@ -297,7 +297,7 @@ class MetricsResult(Displayed, MeasuredModel):
             1965) for n, which is wide enough however correlated the criteria of an item are.
         mean_kappa_ci: of `mean_kappa`, where intervals were asked for.
         n_scores: pairs of scores.
-        n_kappa_criteria: criteria that `mean_kappa` rests on.
+        n_kappa_criteria: the number of criteria behind `mean_kappa`.
         score_rule: how verdicts become scores, such as `skip, normalized`.
         without_judge: the panel without each judge, where judges were asked for.
         per_tag: the criteria of each tag together.
@@ -361,10 +361,10 @@ class MetricsResult(Displayed, MeasuredModel):
         return self.summary()
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The metrics as text for human readers.
+        """Return the metrics as text for human readers.
 
         Args:
-            verbose: also the correlations of scores, the coverage of criteria and the judges.
+            verbose: include the correlations of scores, the coverage of criteria and the judges.
         """
         from autorubric.metrics.metrics_text import render_summary
 

@@ -24,7 +24,7 @@ Advice: TypeAlias = Literal["drop", "relabel", "sharpen", "merge", "keep"]
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The thresholds of the advice.
+    """The thresholds for the advice.
 
     Attributes:
         saturated: a criterion with a pass rate above this, or below 1 minus this, is saturated.
@@ -47,23 +47,23 @@ class CriterionAnalysis:
         name: of the criterion.
         index: its place in the rubric, from 0.
         weight: its weight.
-        n: submissions on which it was judged; without abstentions and failures.
-        pass_rate: the share that meet it, or the mean option value.
-        saturated: whether the interval of the pass rate lies beyond the threshold.
+        n: the number of submissions on which it was judged, without abstentions and failures.
+        pass_rate: the share of submissions that meet it, or the mean option value.
+        saturated: whether the whole interval of the pass rate lies beyond the threshold.
         discrimination: the corrected item-total correlation: its points with those of all other criteria.
-        slope: the discrimination of the item-response model; below 0 poor submissions fare better on it. None for
-            a criterion that all meet or none, fewer than three criteria or ten submissions.
-        difficulty: of the same model: the ability, in standard deviations, at which half fare well on it.
-        partner: the criterion whose verdicts are most like its own.
+        slope: the discrimination in the item-response model; negative if poor submissions meet it more often. None if
+            all or no submissions meet it, or with fewer than three criteria or ten submissions.
+        difficulty: in the same model, the ability, in standard deviations, at which half of the submissions meet it.
+        partner: the criterion with the most similar verdicts.
         redundancy: the correlation (φ for binary criteria) with the partner.
-        same_verdicts: the share of submissions on which both say the same.
-        score_share: the share of the variance of the score that it decides; all sum to 1.
+        same_verdicts: the share of submissions on which both have the same verdict.
+        score_share: its share of the variance of the score; the shares sum to 1.
         disagreement: the share of pairs of votes that differ, or for ordered options the mean difference of their
             values; None for one judge.
-        label_agreement: the share of labelled submissions on which the judge says what the label says; for ordered
-            options the mean of 1 − the difference of their values.
-        advice: what to do: drop, merge, sharpen, relabel or keep.
-        reason: why, with the numbers.
+        label_agreement: the share of labelled submissions on which the verdict equals the label; for ordered options
+            the mean of 1 − the difference of their values.
+        advice: drop, merge, sharpen, relabel or keep.
+        reason: the reason for the advice, with the numbers.
     """
 
     name: str
@@ -85,18 +85,18 @@ class CriterionAnalysis:
     reason: str = ""
 
     def to_row(self) -> dict[str, Any]:
-        """The metrics as JSON values, estimates with value, low, high and n."""
+        """Return the metrics as JSON values, estimates with value, low, high and n."""
         return {key: {**v.to_row(), "n": v.n} if isinstance(v, Estimate) else v for key, v in vars(self).items()}
 
 
 def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> tuple[Advice, str]:
-    """What to do about a criterion (`lighter` than its partner), and why in one sentence with the numbers."""
+    """Return the advice on a criterion (`lighter` than its partner or not), and the reason with the numbers."""
     split = found.disagreement is not None and found.disagreement > thresholds.disagreement
     estimates = found.label_agreement, found.discrimination, found.redundancy
     agreement, rest, alike = (estimate.interval for estimate in estimates)
     if found.saturated:
         rate = f"pass rate {_format_estimate(found.pass_rate)} over {pluralize(found.pass_rate.n, 'submission')}"
-        return "drop", f"{rate}: it does not separate them"
+        return "drop", f"{rate}: it does not discriminate between them"
     if agreement is not None and agreement.high < thresholds.agreement and not split:
         labels = pluralize(found.label_agreement.n, "label")
         share = _format_estimate(found.label_agreement)
@@ -114,7 +114,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
 
 
 def _format_estimate(estimate: Estimate) -> str:
-    """A value with its interval, for the sentence of an advice."""
+    """Format a value with its interval for a reason."""
     if estimate.value is None or estimate.interval is None:
         return "undefined"
     return f"{estimate.value:.2f} [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
@@ -156,17 +156,18 @@ def analyze_rubric(
     thresholds: Thresholds = _DEFAULT_THRESHOLDS,
     confidence: float = 0.95,
 ) -> RubricAnalysis:
-    """The criteria of a rubric, worst first: to drop, relabel, sharpen, merge or keep; and the rubric as a whole.
+    """Analyze a rubric: its criteria, worst first, to drop, relabel, sharpen, merge or keep; and the whole rubric.
 
-    Among criteria with the same advice those that decide least of the score come first. The rules are those of
-    `autorubric.metrics.rubric_analysis`. Submissions without a report are left out. Labels are not needed.
+    Among criteria with the same advice, those that contribute least to the variance of the score come first. The
+    rules are those of `autorubric.metrics.rubric_analysis`. Submissions without a report are left out. Needs no
+    labels.
 
     Args:
         run: a run, or one report (or None) per item of the dataset.
-        dataset: what was graded; one rubric for all items.
-        rollouts: how many submissions of one prompt a training group has.
-        thresholds: for the advice.
-        confidence: of the intervals.
+        dataset: the graded dataset, with one rubric for all items.
+        rollouts: the number of submissions per prompt in a training group.
+        thresholds: the thresholds for the advice.
+        confidence: the level of the intervals.
 
     Raises:
         InputError: the run does not fit the dataset, or its items have different rubrics.
@@ -243,7 +244,7 @@ def _analyze_table(table: Table) -> _RubricStatistics:
 def _analyze_criterion(
     whole: _RubricStatistics, place: int, thresholds: Thresholds, confidence: float
 ) -> CriterionAnalysis:
-    """The statistics of the criterion at a place of the rubric, with the advice."""
+    """Return the statistics of the criterion at a place of the rubric, with the advice."""
     own, partner, weights = whole.values[:, place], _find_partner(whole.alike, place), whole.weights
     n = int((~np.isnan(own)).sum())
     redundancy = same = _ALONE
@@ -257,9 +258,9 @@ def _analyze_criterion(
         same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
-    rate = estimate_rate(own[~np.isnan(own)], confidence, "it was judged on no submission")
+    rate = estimate_rate(own[~np.isnan(own)], confidence, "it was not judged on any submission")
     ends, limit = rate.interval, thresholds.saturated
-    # A criterion that all submissions meet, or none, has no difficulty: the model would only return its priors.
+    # For a criterion that all or no submissions meet, the model would only return its priors.
     model = None if math.isnan(whole.alike[place, place]) else whole.model
     found = CriterionAnalysis(
         name=whole.columns[place].name,

@@ -19,7 +19,7 @@ from autorubric.metrics.table import GradedRun
 
 _PLACES = 12
 _LEAST = 3
-"""The fewest items of a correlation."""
+"""The minimum number of items for a correlation."""
 
 
 class ScoreRelation(MetricModel):
@@ -33,9 +33,9 @@ class ScoreRelation(MetricModel):
         pairwise_accuracy: the share of pairs of submissions to one query (or of one preference pair) with different
             human scores that the values order as people do; equal values count one half.
         pairwise_ci: its interval, with queries as the unit; None if all pairs belong to one query.
-        n_pairs: these pairs.
-        n_ties: those of them with equal values.
-        n_queries: the queries that have such pairs.
+        n_pairs: the number of these pairs.
+        n_ties: the number of these pairs with equal values.
+        n_queries: the number of queries with such pairs.
     """
 
     name: str
@@ -50,15 +50,15 @@ class ScoreRelation(MetricModel):
 
 
 class HumanScoreAgreement(Displayed, MetricModel):
-    """How a run relates to human scores.
+    """The relation of a run to human scores.
 
     Attributes:
         score: the key of the human scores.
         n_items: items with a human score and a score of the run.
         overall: the relation of the score.
-        criteria: the relation of the value of each criterion: 1 for MET, 0 for UNMET, or that of the chosen option.
+        criteria: the relation of each criterion's value: 1 for MET, 0 for UNMET, or the value of the chosen option.
         confidence: the level of the intervals.
-        warnings: what is left out, and why an interval is missing.
+        warnings: remarks on what is left out, and on missing intervals.
     """
 
     score: str
@@ -78,13 +78,13 @@ class HumanScoreAgreement(Displayed, MetricModel):
 def compare_with_human_scores(
     run: GradedRun, dataset: RubricDataset, key: str, confidence: float = 0.95
 ) -> HumanScoreAgreement:
-    """The relation of a run to the human scores in the metadata of its items.
+    """Compare a run with the human scores in the metadata of its items.
 
     Args:
         run: the run.
         dataset: its items.
-        key: the key of the human scores; the scale does not matter, higher is better.
-        confidence: of the intervals.
+        key: the metadata key of the human scores; on any scale, higher is better.
+        confidence: the level of the intervals.
 
     Raises:
         InputError: a human score is not a number, or no item has one.
@@ -128,7 +128,7 @@ def compare_with_human_scores(
 
 def _measure_relation(name: str, values: Floats, human: Floats, query: Ints, confidence: float) -> ScoreRelation:
     both = ~np.isnan(values) & ~np.isnan(human)
-    # Sums in another order differ in their last digits; rounded, equal scores are ties.
+    # Sums in another order differ in their last digits, so scores are rounded to keep ties.
     own, true, query = np.round(values[both], _PLACES), human[both], query[both]
     counts = count_orders(own, true, query)
     compared = counts.pairs - counts.tied_y

@@ -1,68 +1,53 @@
-"""Scores, and true scores: those that the scoring rule of the run gives for the labels."""
+"""Scores, and true scores: the scores that the run's scoring rule gives for the labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.scoring import score_abstention
+from autorubric.core.scoring import LengthPenalty, ScoreRule, score_abstention
 from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.correlation import compute_correlation, mae, rmse
+from autorubric.metrics.correlation import compute_correlation, measure_errors
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import ABSTAINED, FAILED, Table, build_value_table
-
-M = TypeVar("M", bound=BaseModel)
 
 _CLOSE = 1e-9
 _PLACES = 12
 
 
-class ScoreRule(NamedTuple):
-    """How a run turns verdicts into scores.
-
-    Attributes:
-        cannot_assess: what an abstention counts as.
-        normalize: scores in [0, 1]; False for bare sums.
-    """
-
-    cannot_assess: CannotAssessConfig = CannotAssessConfig()
-    normalize: bool = True
-
-
 def describe_rule(rule: ScoreRule) -> str:
-    """A rule in words: how abstentions count, and the unit of the scores."""
+    """Describe a rule: how abstentions count, and the unit of the scores."""
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
 
 
-def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
-    """The rule that a grader's settings state; None if they state none."""
-    if settings is None or "normalize" not in settings:
-        return None
-    return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
-
-
-def read_part(kind: type[M], settings: Mapping[str, Any], name: str) -> M:
-    """A part of a grader's settings; its defaults where they state none.
+def read_rule(settings: Any) -> ScoreRule | None:
+    """Return the rule in a grader's settings; None if they have none.
 
     Raises:
-        InputError: it is damaged.
+        InputError: they are damaged.
     """
-    try:
-        return kind.model_validate(settings.get(name) or {})
-    except ValidationError:
-        raise InputError(f"the manifest of the run is damaged: {name} is {settings[name]!r:.60}") from None
+    if not isinstance(settings, Mapping) or "normalize" not in settings:
+        return None
+    parts: dict[str, Any] = {}
+    for name, kind in (("cannot_assess", CannotAssessConfig), ("length_penalty", LengthPenalty)):
+        if stated := settings.get(name):
+            try:
+                parts[name] = kind.model_validate(stated)
+            except ValidationError:
+                raise InputError(f"the manifest of the run is damaged: {name} is {stated!r:.60}") from None
+    return ScoreRule(normalize=bool(settings["normalize"]), **parts)
 
 
 class ScorePairs(NamedTuple):
-    """Scores and true scores of the rows that have both."""
+    """The scores and true scores of the rows that have both."""
 
     rows: Ints  # which rows
     judged: Floats  # the run's scores
@@ -72,19 +57,19 @@ class ScorePairs(NamedTuple):
     span: float = 1.0  # the largest possible error of a score
 
     def renumber(self, places: Ints) -> ScorePairs:
-        """The pairs with new row numbers: `places` has that of each row, below 0 for rows to leave out."""
+        """Return the pairs with new row numbers from `places`; rows with a negative number are left out."""
         kept = places[self.rows] >= 0
         return self._replace(rows=places[self.rows][kept], judged=self.judged[kept], true=self.true[kept])
 
 
 def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """What each point adds to the score per point of weight; NaN for what the score leaves out."""
+    """Return the value of each point per unit of weight; NaN for points that the score leaves out."""
     abstentions = []
     for column in table.columns:
         weight = column.criterion.weight
         worst = float(column.values.max() if weight < 0 else column.values.min())
         abstentions.append(score_abstention(weight, worst, rule.cannot_assess))
-    # The last place of a row is the abstention's, which code −1 finds.
+    # The last place of a row is for abstentions, so that the code −1 selects it.
     last = np.array(abstentions, float)
     values = np.column_stack([build_value_table(table.columns), last]) if abstentions else np.empty((0, 1))
     value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
@@ -92,7 +77,7 @@ def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | Non
 
 
 def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
-    """The score of every row by the rule of `autorubric.core.scoring`; NaN for nothing to score."""
+    """Return the score of every row by the rule of `autorubric.core.scoring`; NaN if nothing can be scored."""
     value = value_points(table, codes, rule, means)
     scored = ~np.isnan(value)
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
@@ -112,14 +97,14 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
 def pair_scores(
     table: Table, scores: Floats, codes: Ints, means: Floats | None = None, penalties: Floats | None = None
 ) -> ScorePairs:
-    """The run's scores, and the true scores by the run's own rule.
+    """Pair the run's scores with the true scores by the run's own rule.
 
-    The rule is the recorded one; without a record, the published default, unless only another rule gives every score.
-    A true score leaves out the criteria without a verdict, as the score does. If the grader has a length penalty, it
-    lowers the true score too: by the penalty of the text if that explains every score, else (with a user's own
-    length) by as much as it lowered the score.
+    The rule is the recorded one; without a record, it is the published default, unless only another rule gives every
+    score. A true score leaves out criteria without a verdict, as the score does. A length penalty lowers the true
+    score too: by the penalty of the text if that explains every score, else (with a custom length function) by as
+    much as it lowered the score.
     """
-    rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
+    rule = table.rule or _guess_rule(table, scores, codes, means)
     plain = score_rows(table, codes, rule, means)
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
@@ -143,9 +128,9 @@ def pair_scores(
             )
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
-            warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
+            warnings.append(f"{hidden} of the scores are 0, so their true scores may have a smaller length penalty")
     elif off:
-        warnings.append(f"no known rule makes {pluralize(off, 'score')} of the verdicts")
+        warnings.append(f"no known scoring rule gives {pluralize(off, 'score')} from the verdicts")
     rows = np.flatnonzero(both)
     return ScorePairs(
         rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _find_widest_span(table)
@@ -153,7 +138,7 @@ def pair_scores(
 
 
 def _find_widest_span(table: Table) -> float:
-    """The largest distance of two scores of one item, as bare sums."""
+    """Return the largest possible difference between two scores of one item, as bare sums."""
     if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
@@ -161,12 +146,12 @@ def _find_widest_span(table: Table) -> float:
 
 
 def _apply_penalty(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
-    """Scores less a penalty; at least 0 where scores are normalized."""
+    """Subtract a penalty from scores; at least 0 if scores are normalized."""
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
 def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
-    """The first rule that gives every score, else the default."""
+    """Return the first rule that gives every score, else the default."""
     known = ~np.isnan(scores)
     for normalize, strategy in product((True, False), CannotAssessStrategy):
         rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
@@ -176,13 +161,14 @@ def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None)
 
 
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
-    """The fields of a result that are about scores, by name."""
+    """Return the result fields about scores, by name."""
     judged, true = pairs.judged, pairs.true
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
+    errors = measure_errors(judged, true)
     return {
-        "score_rmse": rmse(judged, true),
-        "score_mae": mae(judged, true),
+        "score_rmse": errors.rmse,
+        "score_mae": errors.mae,
         "score_spearman": compute_correlation(*ranked, "spearman", confidence),
         "score_kendall": compute_correlation(*ranked, "kendall", confidence),
         "score_pearson": compute_correlation(judged, true, "pearson", confidence),

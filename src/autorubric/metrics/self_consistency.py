@@ -1,4 +1,4 @@
-"""How far a judge that was asked repeatedly agrees with itself, collected item by item."""
+"""The agreement of a repeatedly asked judge with itself, collected item by item."""
 
 import math
 from collections import Counter
@@ -11,27 +11,27 @@ from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport
 from autorubric.metrics.intervals import Interval
 
 NO_JUDGE = frozenset({"check", "empty"})
-"""Judge ids of verdicts that no model gave: those of checks, and of the rule for empty submissions."""
+"""Judge ids of verdicts without a model: those of checks, and of the rule for empty submissions."""
 
 
 @dataclass(slots=True)
 class SelfConsistency:
-    """The repeats of one judge over judgments: an item and a criterion with two repeats or more that did not fail.
+    """The repeats of one judge over its judgments (an item and a criterion) with at least two successful repeats.
 
     Attributes:
         judge_id: the judge.
-        judgments: how many there are.
-        repeats: how many repeats they have.
-        unanimous: judgments in which all repeats say the same.
+        judgments: the number of judgments.
+        repeats: the number of repeats in them.
+        unanimous: the number of judgments in which all repeats agree.
     """
 
     judge_id: str
     judgments: int = 0
     repeats: int = 0
     unanimous: int = 0
-    # Of each item, its judgments and their shares of pairs of repeats that say the same.
+    # For each item, the number of its judgments, and the sum of their shares of agreeing pairs of repeats.
     _items: list[tuple[int, float]] = field(default_factory=list)
-    # The variance (n - 1) of each judgment with two repeats or more that do not abstain.
+    # The variance (n - 1) of each judgment with at least two repeats that do not abstain.
     _variances: list[float] = field(default_factory=list)
 
     @property
@@ -46,11 +46,11 @@ class SelfConsistency:
 
     @property
     def variance(self) -> float | None:
-        """The within-judge variance of the value of a verdict or option, as a mean over judgments."""
+        """The mean over judgments of the variance of the verdict's or option's value."""
         return math.fsum(self._variances) / len(self._variances) if self._variances else None
 
     def compute_interval(self, confidence: float = 0.95) -> Interval | None:
-        """The confidence interval of `agreement`, with items as clusters; None without judgments."""
+        """Return the confidence interval of `agreement`, with items as clusters; None without judgments."""
         return clustered_interval(self._items, confidence)
 
     def add(self, votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> None:
@@ -73,10 +73,10 @@ class SelfConsistency:
 
 
 def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0.95) -> Interval | None:
-    """The confidence interval of a share, with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
+    """Return the interval of a share, with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
 
     Args:
-        items: of each item, how many observations it has, and how many of them agree.
+        items: for each item, the number of observations and of agreeing ones.
         confidence: the confidence level.
 
     Example:
@@ -93,7 +93,7 @@ def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0
 
 
 def add_repeats(found: MutableMapping[str, SelfConsistency], entries: Iterable[AnyCriterionReport]) -> None:
-    """Add the repeats in the report on one item, judge by judge; judges that were asked once are left out.
+    """Add the repeats in the report on one item, judge by judge; judges asked only once are left out.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -119,7 +119,7 @@ def add_repeats(found: MutableMapping[str, SelfConsistency], entries: Iterable[A
 
 
 def _read_value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
-    """The value of a vote, in [0, 1]; None for an abstention."""
+    """Return the value of a vote, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
     decided = vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET)

@@ -1,4 +1,4 @@
-"""How often intervals of agreement and of corrected scores would cover the true values, by resampling a run's items.
+"""The simulated coverage of intervals of agreement and of corrected scores, by resampling a run's items.
 
 The labelled items are taken as a population whose values are known. Samples of the same size are drawn from it with
 replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
@@ -36,12 +36,12 @@ _TITLES = {"mean_kappa": "mean kappa", "kappa": "kappa of all binary pairs", "rm
 
 
 def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RESAMPLES) -> CoverageSimulation:
-    """How often the intervals of agreement cover the true values in samples of the labelled items.
+    """Simulate how often the intervals of agreement cover the true values in samples of the labelled items.
 
     Args:
         labelled: the labelled items of a run.
         draws: the level of the intervals, and the seed.
-        resamples: how many samples are drawn.
+        resamples: the number of samples to draw.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
@@ -81,12 +81,12 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
 def _compute_intervals(
     layout: Layout, sample: Floats, names: Sequence[str], truth: tuple[Floats, Floats], draws: Draws
 ) -> Iterator[tuple[str, float, Interval | None]]:
-    """The name, true value and interval of each statistic that is defined in a sample."""
+    """Yield the name, true value and interval of each statistic that is defined in a sample."""
     total = sample.sum(axis=0)
     values, found = layout.summarize(total), layout.compute_intervals(sample, draws)
     true = truth[0].copy()
     defined = ~np.isnan(values[len(SUMMED) :]) & ~np.isnan(true[len(SUMMED) :])
-    # The mean is over the criteria whose κ is defined in the sample.
+    # The true mean is over the criteria whose κ is defined in the sample.
     true[SUMMED.index("mean_kappa")] = true[len(SUMMED) :][defined].mean() if defined.any() else math.nan
     titles = [*(_TITLES.get(name, name) for name in SUMMED), *(f"kappa of {name}" for name in names)]
     for place, title in enumerate(titles):
@@ -99,7 +99,7 @@ def _compute_intervals(
 
 
 def _measure_coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
-    """How often the intervals of one statistic contained its true value; None if no sample had one."""
+    """Count how often the intervals of one statistic covered its true value; None if no sample had an interval."""
     given = [(value, interval) for value, interval in each if interval is not None]
     if not given:
         return None
@@ -122,7 +122,7 @@ def simulate_corrections(
     seed: int | None = 0,
     resamples: int = _RESAMPLES,
 ) -> CoverageSimulation:
-    """How often each interval of `corrected_scores` covers the true value at the run's numbers of items and labels.
+    """Simulate the coverage of each interval of `corrected_scores` at the run's numbers of items and labels.
 
     The labelled items are the population. A sample has as many items with and without labels as the run, drawn from
     the population with replacement; for those without, only the judge's verdicts count.
@@ -130,9 +130,9 @@ def simulate_corrections(
     Args:
         run: the graded run.
         dataset: the items, some with ground truth.
-        confidence: of the intervals.
-        seed: of the draws.
-        resamples: how many samples are drawn.
+        confidence: the level of the intervals.
+        seed: the seed of the draw.
+        resamples: the number of samples to draw.
 
     Raises:
         InputError: see `corrected_scores`.
@@ -150,7 +150,7 @@ def simulate_corrections(
 def simulate_table(
     table: Table, confidence: float = 0.95, seed: int | None = 0, resamples: int = _RESAMPLES
 ) -> CoverageSimulation:
-    """`simulate_corrections` of a run that has been read."""
+    """Do the work of `simulate_corrections` for a run that has been read."""
     rng = np.random.default_rng(seed)
     every = list(build_estimands(table))
     made = [coverage for estimand in every for coverage in _simulate_estimand(estimand, confidence, rng, resamples)]
@@ -162,7 +162,7 @@ def simulate_table(
 def _simulate_estimand(
     estimand: Estimand, confidence: float, rng: np.random.Generator, resamples: int
 ) -> Iterator[SimulatedCoverage]:
-    """The coverage of each method's interval of one mean; nothing without labels."""
+    """Yield the coverage of each method's interval for one mean; nothing without labels."""
     labels, rest = len(estimand.truth), len(estimand.rest)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     for _ in range(resamples if labels else 0):

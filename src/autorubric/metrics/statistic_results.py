@@ -14,7 +14,7 @@ UNDEFINED = "undefined"
 
 
 class MetricModel(BriefModel):
-    """A result that does not change."""
+    """An immutable result."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,12 +40,12 @@ class ConfidenceInterval(MetricModel):
 
     @property
     def width(self) -> float:
-        """The distance between its ends."""
+        """The difference between the upper and the lower end."""
         return self.upper - self.lower
 
     @classmethod
     def from_interval(cls, interval: Interval | None, method: str = "normal") -> ConfidenceInterval | None:
-        """The interval in its published form; None for None."""
+        """Return the interval in its published form; None for None."""
         if interval is None:
             return None
         return cls(lower=interval.low, upper=interval.high, confidence=interval.confidence, method=method)
@@ -56,12 +56,12 @@ class KappaResult(MetricModel):
 
     Attributes:
         kappa: the coefficient.
-        observed_agreement: the share of pairs that agree, near misses weighed where κ is weighted.
-        expected_agreement: the same by chance.
-        standard_error: of κ, large-sample.
-        ci: its interval.
-        interpretation: Landis and Koch's word for it.
-        n_samples: pairs of verdicts.
+        observed_agreement: the share of pairs that agree; near misses count in part if κ is weighted.
+        expected_agreement: the agreement expected by chance.
+        standard_error: the large-sample standard error of κ.
+        ci: the confidence interval.
+        interpretation: Landis and Koch's word for κ.
+        n_samples: the number of pairs of verdicts.
     """
 
     kappa: float
@@ -92,11 +92,11 @@ class CorrelationResult(MetricModel):
     """A correlation.
 
     Attributes:
-        coefficient: in [−1, 1]; None for fewer than three pairs or a side that is constant.
-        p_value: two-sided, of no correlation.
-        ci: its interval.
-        interpretation: a word for it, or why there is none.
-        n_samples: pairs.
+        coefficient: in [−1, 1]; None for fewer than three pairs or a constant series.
+        p_value: two-sided, for no correlation.
+        ci: the confidence interval.
+        interpretation: size and sign in words, or why it is undefined.
+        n_samples: the number of pairs.
         method: pearson, spearman or kendall.
 
     Example:
@@ -113,7 +113,7 @@ class CorrelationResult(MetricModel):
 
     @staticmethod
     def interpret_correlation(r: float) -> str:
-        """Size and sign of a correlation in words.
+        """Describe size and sign of a correlation in words.
 
         Example:
             >>> CorrelationResult.interpret_correlation(-0.75)
@@ -131,11 +131,11 @@ class BiasResult(MetricModel):
         mean_bias: the mean of predicted − true.
         std_bias: the standard deviation of the differences (n − 1).
         is_significant: whether the p-value is below 1 − confidence.
-        p_value: two-sided, of no bias; None if it is undefined.
+        p_value: two-sided, for no bias; None if it is undefined.
         direction: `positive`, `negative`, or `none` within ±0.001.
         effect_size: Cohen's d; None if the differences do not vary.
-        ci: of the mean; None if the differences do not vary.
-        n_samples: pairs.
+        ci: the interval of the mean; None if the differences do not vary.
+        n_samples: the number of pairs.
 
     Example:
         >>> from autorubric import systematic_bias
@@ -168,19 +168,19 @@ class DistributionResult(MetricModel):
     """The shape of a set of scores; values are None if there are too few scores.
 
     Attributes:
-        n: how many scores.
-        mean: of the scores, as all that follows.
-        std: with n − 1.
-        variance: with n − 1.
-        min: the least.
-        max: the greatest.
-        median: the middle.
-        q25: a quarter lies below.
-        q75: three quarters lie below.
+        n: the number of scores.
+        mean: the mean score.
+        std: the standard deviation (n − 1).
+        variance: the variance (n − 1).
+        min: the lowest score.
+        max: the highest score.
+        median: the median.
+        q25: the lower quartile.
+        q75: the upper quartile.
         iqr: q75 − q25.
-        skewness: from three values on that differ.
-        kurtosis: excess over the normal distribution, from four values on that differ.
-        histogram: counts, and the edges of their bins.
+        skewness: for at least three values that are not all equal.
+        kurtosis: excess kurtosis, for at least four values that are not all equal.
+        histogram: counts, and the edges of the bins.
 
     Example:
         >>> from autorubric import score_distribution
@@ -210,8 +210,8 @@ class EMDResult(MetricModel):
     Attributes:
         emd: the earth mover's distance.
         mean_diff: mean of the first − mean of the second, in the same units.
-        std_diff: the same of the standard deviations.
-        bias_direction: `higher` where the first lies higher by more than 0.01, `lower`, or `none`.
+        std_diff: the difference of the standard deviations, likewise.
+        bias_direction: `higher` if the first mean is higher by more than 0.01, `lower`, or `none`.
         bias_magnitude: the size of `mean_diff`.
         interpretation: the distance in words.
 
@@ -230,7 +230,7 @@ class EMDResult(MetricModel):
 
     @staticmethod
     def interpret_emd(emd: float) -> str:
-        """A phrase for a distance on a scale of length 1.
+        """Describe a distance on a scale of length 1 in words.
 
         Example:
             >>> EMDResult.interpret_emd(0.07)
@@ -263,11 +263,11 @@ class BootstrapResult(MetricModel):
     """A bootstrapped statistic.
 
     Attributes:
-        estimate: from the data itself.
-        ci: its interval.
+        estimate: the value for the data itself.
+        ci: the confidence interval.
         standard_error: the standard deviation over replicates.
-        n_bootstrap: replicates.
-        bootstrap_distribution: the value of each replicate, where it was kept.
+        n_bootstrap: the number of replicates.
+        bootstrap_distribution: the value of each replicate, if kept.
 
     Example:
         >>> ends = ConfidenceInterval(lower=0.4, upper=0.6)

@@ -1,4 +1,4 @@
-"""A graded run and its labels as columns of codes: what every statistic is computed from."""
+"""A graded run and its labels as columns of codes, from which every statistic is computed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.scoring import ScoreRule
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
@@ -19,13 +20,13 @@ CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NAMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
-"""Codes below 0 are not categories: an abstention, a failed judgment, one that was not requested (or no label)."""
+"""Codes below 0 are not categories: an abstention, a failed judgment, and a judgment not requested (or no label)."""
 VERDICT_CODES = {"MET": 0, "UNMET": 1, "CANNOT_ASSESS": ABSTAINED, None: FAILED}
-"""By verdict, as a `CriterionVerdict` or as its name: both are strings with the same hash."""
+"""Codes by verdict. A `CriterionVerdict` and its name are equal strings, so both can be looked up."""
 
 
 def classify_criterion(criterion: Criterion) -> CriterionType:
-    """Whether a criterion is binary, or multi-choice with or without an order.
+    """Return whether a criterion is binary, or multi-choice with or without an order.
 
     Example:
         >>> classify_criterion(Criterion(requirement="Is brief"))
@@ -35,7 +36,7 @@ def classify_criterion(criterion: Criterion) -> CriterionType:
 
 
 def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
-    """The kind of each criterion.
+    """Return the kind of each criterion.
 
     Example:
         >>> classify_criteria([Criterion(requirement="Is brief")])
@@ -45,14 +46,14 @@ def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
 
 
 class Modes(NamedTuple):
-    """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
+    """How an abstention counts, on binary criteria (`cannot_assess`) and on criteria with options (`na`)."""
 
     cannot_assess: CannotAssessMode = "exclude"
     na: NAMode = "exclude"
 
 
 def check_modes(cannot_assess: CannotAssessMode = "exclude", na: NAMode = "exclude") -> Modes:
-    """The modes, validated.
+    """Return the modes, validated.
 
     Raises:
         InputError: there is no such mode.
@@ -92,7 +93,7 @@ class Column:
     def from_criterion(
         cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE, key: Hashable = None
     ) -> Column:
-        """The column of a criterion."""
+        """Return the column of a criterion."""
         kind: CriterionType = "binary"
         options = criterion.options
         if options is None:
@@ -122,7 +123,7 @@ class Column:
         )
 
     def find_code(self, label: str) -> int:
-        """The code of a label, whatever its case; a ValueError where the criterion has no such label."""
+        """Return the code of a label, ignoring case; raise a ValueError if the criterion has no such label."""
         if label in self.codes:
             return self.codes[label]
         if self.kind != "binary":
@@ -132,7 +133,7 @@ class Column:
         return self.codes[label.strip().upper()]
 
     def read_verdict(self, verdict: str | None) -> int:
-        """The code of a verdict of the run; refuses MET or UNMET for a criterion with options."""
+        """Return the code of the run's verdict; refuse MET or UNMET for a criterion with options."""
         code = VERDICT_CODES[verdict]
         if code >= 0 and self.kind != "binary":
             word = getattr(verdict, "value", verdict)
@@ -140,7 +141,7 @@ class Column:
         return code
 
     def read_choice(self, choice: Mapping[str, Any]) -> int:
-        """The code of an option that the run chose, by label, as the labels may list options differently."""
+        """Return the code of the option that the run chose, by label: the dataset may order options differently."""
         index, label = choice.get("selected_index"), choice.get("selected_label")
         if choice.get("na"):
             return ABSTAINED
@@ -155,7 +156,7 @@ class Column:
 
 
 def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
-    """The values of each column's categories (columns × most categories), padded with `filler`."""
+    """Return the values of each column's categories (columns × most categories), padded with `filler`."""
     values = np.full((len(columns), max((len(column.values) for column in columns), default=1)), filler)
     for place, column in enumerate(columns):
         values[place, : len(column.values)] = column.values
@@ -163,7 +164,7 @@ def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floa
 
 
 def map_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
-    """The codes, each of a criterion in `column`, with abstentions replaced by what they count as."""
+    """Return the codes with abstentions replaced by what they count as; `column` has the column of each code."""
     return np.where(codes == ABSTAINED, np.array([each.abstention for each in columns], np.int64)[column], codes)
 
 
@@ -182,7 +183,7 @@ class GradedRun(Protocol):
 
 @dataclass(frozen=True)
 class Points:
-    """Judged criteria of items, one per place in each array."""
+    """Points: judged criteria of items, as parallel arrays."""
 
     row: Ints  # which item
     column: Ints  # which criterion
@@ -195,7 +196,7 @@ class Points:
         return len(self.row)
 
     def select(self, chosen: Flags | Ints | slice) -> Points:
-        """The chosen points, by flag, place or range."""
+        """Return the chosen points, by flag, place or range."""
         row, column, truth, judged = (codes[chosen] for codes in (self.row, self.column, self.truth, self.judged))
         weights = None if self.weights is None else self.weights[chosen]
         return Points(row, column, truth, judged, self.votes[:, chosen], weights)
@@ -216,15 +217,15 @@ class Table:
     labelled: Flags  # the rows with ground truth
     failed: Flags  # the rows on which no judgment counts
     reported: Flags  # the rows whose report has criteria
-    # Of each point: the mean of the options that a panel chose, which its score counts (NaN: the category's value);
-    # the share of pairs of votes that differ (NaN with fewer than two); the judge's confidence (NaN: none stated).
+    # For each point: the mean of the options that a panel chose, which the score uses (NaN: the category's value);
+    # the share of pairs of votes that differ (NaN with fewer than two); the judge's confidence (NaN if not stated).
     means: Floats
     dissent: Floats
     confidence: Floats
     judges: tuple[str, ...] = ()
     judge_scores: Floats = field(default_factory=lambda: np.empty((0, 0)))  # judges × rows; NaN for none
     escalated: bool = False  # whether some votes are superseded, so that judges may be absent
-    settings: Mapping[str, Any] | None = None  # of the grader, as the run recorded them
+    rule: ScoreRule | None = None  # as the run recorded it
     size: int = 0  # how many items the dataset has
     extra: tuple[int, ...] = ()  # places in the run of items that the dataset does not have
     repeated: int = 0  # graded items whose text was graded before
@@ -240,7 +241,7 @@ class Table:
 
     @property
     def is_binary(self) -> Flags:
-        """Which columns are binary."""
+        """A flag for each column: whether it is binary."""
         return np.array([column.kind == "binary" for column in self.columns], bool)
 
     @property
@@ -255,16 +256,16 @@ class Table:
         return self.find_values(self.points.truth)
 
     def find_values(self, codes: Ints) -> Floats:
-        """The value of each code, in [0, 1]; NaN below 0."""
+        """Return the value of each code, in [0, 1]; NaN below 0."""
         return np.where(codes >= 0, build_value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 
     @property
     def rubric_columns(self) -> list[Column]:
-        """The columns of the first item in the order of its rubric."""
+        """The columns of the first item, in the order of its rubric."""
         return [self.columns[place] for place in self.points.column[self.points.row == 0]]
 
     def select_rows(self, rows: Flags) -> Table:
-        """The table of some of its rows, with the same columns."""
+        """Return the table of some of its rows, with the same columns."""
         chosen = rows[self.points.row]
         points = self.points.select(chosen)
         kept: dict[str, Any] = {name: getattr(self, name)[rows] for name in _PER_ROW}
@@ -273,7 +274,7 @@ class Table:
         return replace(self, points=renumbered, judge_scores=self.judge_scores[:, rows], **kept)
 
     def trim(self) -> Table:
-        """The table without columns that have no point, and without judges that have no vote on a judged item."""
+        """Return the table without columns that have no point and judges that have no vote on a judged item."""
         points, used = self.points, np.unique(self.points.column)
         columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
         kept = (points.votes[:, ~self.failed[points.row]] != ABSENT).any(axis=1)
@@ -285,7 +286,7 @@ class Table:
         return replace(self, columns=columns, points=points, judges=judges, judge_scores=self.judge_scores[kept])
 
     def find_other_rubrics(self) -> Ints:
-        """The rows with other criteria, or in another order, than the first."""
+        """Return the rows whose criteria, or their order, differ from the first row."""
         sizes = np.bincount(self.points.row, minlength=len(self.items))
         if (sizes != sizes[:1]).any():
             return np.flatnonzero(sizes != sizes[0])
@@ -293,7 +294,7 @@ class Table:
         return np.flatnonzero((columns != columns[:1]).any(axis=1))
 
     def to_matrix(self, amounts: Floats) -> Floats:
-        """One amount per point as rows × criteria; refuses items with different rubrics."""
+        """Arrange one amount per point as rows × criteria; refuse items with different rubrics."""
         others = self.find_other_rubrics()
         if len(others):
             raise InputError(

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[CriterionVerdict]:
-    """The verdict on each criterion of a report; UNMET for criteria with options, which have no verdict.
+    """Return the verdict on each criterion of a report; UNMET for criteria with options, which have no verdict.
 
     A failed judgment is CANNOT_ASSESS, so that `filter_cannot_assess` leaves it out.
 
@@ -39,7 +39,7 @@ def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[Crit
 def extract_all_verdicts_from_report(
     report: Report, criteria: Sequence[Criterion]
 ) -> list[CriterionVerdict | int | None]:
-    """For each criterion of a report its verdict or the index of its option; None if the judgment failed.
+    """Return the verdict or option index for each criterion of a report; None if the judgment failed.
 
     Example:
         >>> from autorubric.core.report import CriterionReport, EvaluationReport
@@ -58,7 +58,7 @@ def extract_all_verdicts_from_report(
 
 
 def verdict_to_string(verdicts: Sequence[CriterionVerdict]) -> list[str]:
-    """The names of verdicts.
+    """Return the names of verdicts.
 
     Example:
         >>> verdict_to_string([CriterionVerdict.MET])
@@ -68,7 +68,7 @@ def verdict_to_string(verdicts: Sequence[CriterionVerdict]) -> list[str]:
 
 
 def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
-    """1 for each MET, 0 for UNMET and CANNOT_ASSESS; apply `filter_cannot_assess` first to leave out the latter.
+    """Return 1 for MET, 0 for UNMET and CANNOT_ASSESS; apply `filter_cannot_assess` first to leave out the latter.
 
     Example:
         >>> verdict_to_binary([CriterionVerdict.MET, CriterionVerdict.UNMET])
@@ -78,7 +78,7 @@ def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
 
 
 def _read_verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]:
-    """The values as verdicts; refuses a single one, which is a string."""
+    """Return the values as verdicts; refuse a single verdict, which is a string and so iterable."""
     if isinstance(values, str):
         raise InputError(
             [f"expected a list of verdicts, found the single verdict {getattr(values, 'value', values)!r}"]
@@ -87,7 +87,7 @@ def _read_verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]
 
 
 def is_na_option(criterion: Criterion, index: int) -> bool:
-    """Whether an option means that the criterion does not apply or cannot be assessed.
+    """Return whether an option means that the criterion does not apply or cannot be assessed.
 
     Raises:
         InputError: the criterion has no options, or fewer.
@@ -101,7 +101,7 @@ def is_na_option(criterion: Criterion, index: int) -> bool:
 
 
 def get_option_value(criterion: Criterion, index: int) -> float:
-    """The value of an option, also of one that is not scored.
+    """Return the value of an option, even if it is not scored.
 
     Raises:
         InputError: the criterion has no options, or fewer.
@@ -115,7 +115,7 @@ def get_option_value(criterion: Criterion, index: int) -> float:
 
 
 def _find_option(criterion: Criterion, index: int) -> CriterionOption:
-    """The option at an index; refuses binary criteria and indices beyond the options."""
+    """Return the option at an index; refuse binary criteria and indices out of range."""
     name, count = criterion.name or criterion.requirement, len(criterion.options or ())
     if criterion.options is None:
         raise InputError([f"Cannot get option value for binary criterion {name!r}: it has no options"])
@@ -127,10 +127,10 @@ def _find_option(criterion: Criterion, index: int) -> CriterionOption:
 def resolve_ground_truth(
     ground_truth: Sequence[Verdict | int], criteria: Sequence[Criterion]
 ) -> list[CriterionVerdict | int]:
-    """Ground truth with each label of an option as the option's index; an index stays as it is.
+    """Return ground truth with option labels replaced by option indices; indices are kept.
 
     Raises:
-        InputError: a value is not one of its criterion's, or there are too few or too many.
+        InputError: a value is not valid for its criterion, or there are too few or too many values.
 
     Example:
         >>> resolve_ground_truth(["MET"], [Criterion(requirement="Is brief")])
@@ -144,7 +144,7 @@ def resolve_ground_truth(
 
 
 def _resolve_label(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | int:
-    """A label as a verdict, or as the index of its option."""
+    """Convert a label to a verdict, or to the index of its option."""
     name = criterion.name or criterion.requirement
     if criterion.options is None:
         try:
@@ -165,7 +165,7 @@ def filter_cannot_assess(
     true_verdicts: Sequence[CriterionVerdict],
     mode: CannotAssessMode = "exclude",
 ) -> tuple[list[CriterionVerdict], list[CriterionVerdict]]:
-    """Two lists of verdicts with CANNOT_ASSESS left out, as UNMET or as it is.
+    """Filter two lists of verdicts: leave out CANNOT_ASSESS, count it as UNMET, or keep it.
 
     Example:
         >>> met, unsure = CriterionVerdict.MET, CriterionVerdict.CANNOT_ASSESS
@@ -183,14 +183,14 @@ def filter_na_multi_choice(
     criterion: Criterion,
     mode: NAMode = "exclude",
 ) -> tuple[list[int | None], list[int | None], int, int, int]:
-    """Two lists of option indices with "not applicable" (and None) left out, as the worst option or as it is.
+    """Filter two lists of option indices: leave out "not applicable" (and None), or count or keep it as `mode` says.
 
     Returns:
         Both lists, then counts of pairs before filtering: "not applicable" on both sides, in the prediction only,
         in the truth only.
 
     Raises:
-        InputError: `as_category` for ordered options: "not applicable" has no place in their order.
+        InputError: `as_category` is used for ordered options, among which "not applicable" has no rank.
 
     Example:
         >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
@@ -218,7 +218,7 @@ def filter_na_multi_choice(
 def _filter_pairs(
     predicted: Sequence[T], truth: Sequence[T], abstains: Callable[[T], bool], worst: T, mode: CannotAssessMode
 ) -> tuple[list[T], list[T]]:
-    """Pairs of predicted and true values with abstentions left out, replaced by `worst`, or kept, as `mode` says."""
+    """Filter pairs of predicted and true values: leave out abstentions, or replace by `worst`, or keep them."""
     pairs = list(zip(predicted, truth, strict=True))
     if mode == "exclude":
         pairs = [pair for pair in pairs if not any(abstains(value) for value in pair)]

@@ -25,7 +25,7 @@ _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 def collect_texts(value: Any) -> list[str]:
-    """All strings inside a value of strings, lists and mappings, in order."""
+    """Return all strings inside a value of strings, lists and mappings, in order."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict | list | tuple):  # a fast check that covers nearly all values
@@ -46,11 +46,11 @@ def collect_texts(value: Any) -> list[str]:
 
 
 def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
-    """The code for the sections of one prompt, computed from the `shared` texts and contained in none of the texts.
+    """Compute the code for the sections of one prompt from the `shared` texts; it occurs in none of the texts.
 
     Prompts that differ only in `varying` texts have the same code, and so a common prefix for the endpoint's cache.
     """
-    # With the lengths, different lists of texts stay different when joined.
+    # With the lengths, different lists of texts stay different after joining.
     whole = "".join([f"{len(text)}:{text}" for text in shared])
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
     spelled = extract_hex_digits("\n".join((*shared, *varying)))
@@ -62,7 +62,7 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
 
 
 def extract_hex_digits(text: str) -> bytes:
-    """The hexadecimal digits of a text, in lower case; a text with a code in any spelling contains it here."""
+    """Return the hexadecimal digits of a text, in lower case; a text with a code in any spelling contains it here."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return text.encode("ascii", "ignore").lower().translate(None, _NO_HEX_DIGIT)
@@ -125,7 +125,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             self.filters[name] = _bound_width(name)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """The value of a product or power of small numbers."""
+        """Return the value of a product or power of small numbers."""
         if any(not isinstance(side, int | float) or abs(side) > MOST_REPEATED for side in (left, right)):
             raise jinja2.exceptions.SecurityError(f"'{operator}' takes numbers up to {MOST_REPEATED} here")
         return super().call_binop(context, operator, left, right)

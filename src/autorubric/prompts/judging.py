@@ -1,4 +1,4 @@
-"""The prompts of judges: the package's, or a user's own."""
+"""The prompts of judges: the package's, or custom ones."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _OWN: dict[str, dict[str, Any]] = {
 class JudgePrompts(NamedPrompts):
     """The prompts of a judge.
 
-    All but `reask` are given `query`, `reference`, `guidelines`, `thinking` (each may be None), `submission` and
-    `evidence` in their system and user blocks, and in addition the values named below in their criterion block.
+    All prompts except `reask` get `query`, `reference`, `guidelines`, `thinking` (each may be None), `submission` and
+    `evidence` in their system and user blocks, and the values named below in their criterion block.
 
     Attributes:
         binary: asks for MET, UNMET or CANNOT_ASSESS; given `requirement`, `pitfall` and `examples`.
@@ -66,7 +66,7 @@ class JudgePrompts(NamedPrompts):
     reask: Template
 
     def with_system(self, binary: str | None = None, choice: str | None = None) -> JudgePrompts:
-        """These prompts with other system messages; the user message still states the format of the reply.
+        """Return these prompts with other system messages; the user message still states the format of the reply.
 
         Args:
             binary: the system message for binary criteria, and for whole rubrics.
@@ -87,7 +87,7 @@ class JudgePrompts(NamedPrompts):
 
 @lru_cache(maxsize=64)
 def ask_for_own_numbers(template: Template) -> Template:
-    """The template for options that begin with numbers other than their positions.
+    """Return the template for options that begin with numbers other than their positions.
 
     The fingerprint of the prompts stays as it is, so that runs without such options resume.
 
@@ -100,7 +100,7 @@ def ask_for_own_numbers(template: Template) -> Template:
 
 @cache
 def package_judge_prompts() -> JudgePrompts:
-    """The judges' prompts that come with the package.
+    """Return the judges' prompts that come with the package.
 
     Example:
         >>> sorted(package_judge_prompts().fingerprints())
@@ -110,7 +110,7 @@ def package_judge_prompts() -> JudgePrompts:
 
 
 def load_judge_prompts(directory: str | Path) -> JudgePrompts:
-    """The package's judge prompts, with those in a folder replacing them.
+    """Return the package's judge prompts, with those in a folder replacing them.
 
     The folder contains some or all of `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja` and
     `judge_reask.jinja`. The question about a criterion is in `{% block criterion %}`, which ends the user message.

@@ -1,4 +1,4 @@
-"""The sets of prompts: the package's, some of them replaced by a user's own from a folder."""
+"""The sets of prompts: the package's, some of them replaced by custom prompts in a folder."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -22,16 +22,16 @@ class NamedPrompts:
     __slots__ = ()
 
     def fingerprints(self) -> dict[str, str]:
-        """The fingerprint of every prompt by its name, for manifests and ledger keys."""
+        """Return the fingerprint of every prompt by its name, for manifests and ledger keys."""
         return {field.name: getattr(self, field.name).fingerprint for field in fields(self)}  # type: ignore[arg-type]
 
     def origins(self) -> dict[str, str]:
-        """The origin of every prompt by its name: `autorubric`, or the path of the user's file."""
+        """Return the origin of every prompt by its name: `autorubric`, or the path of the user's file."""
         return {field.name: getattr(self, field.name).origin for field in fields(self)}  # type: ignore[arg-type]
 
 
 def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
-    """The prompts of a folder by their names; hidden files are ignored.
+    """Return the prompts of a folder by their names; hidden files are ignored.
 
     Args:
         directory: the folder.
@@ -63,7 +63,7 @@ def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P
 
 
 def _list_files(directory: Path) -> list[Path]:
-    """Everything but folders; reading a pipe or a broken link later reports its problem."""
+    """List everything except folders; pipes and broken links are reported when they are read."""
     try:
         if directory.is_dir():
             return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -75,12 +75,12 @@ def _list_files(directory: Path) -> list[Path]:
 def check_template(
     template: Template, required: Iterable[str], samples: Iterable[str], fill: Callable[[], Any]
 ) -> Template:
-    """`template`, if it uses the values it must use and no unknown ones, and can be filled in with sample values.
+    """Return `template` if it uses all required values and no unknown ones, and can be filled in with samples.
 
     Args:
-        template: a user's.
-        required: the values it must use.
-        samples: the names of all values that it is given.
+        template: a custom template.
+        required: the values that it must use.
+        samples: the names of all available values.
         fill: fills it in with samples, so that errors show before anything is spent.
 
     Raises:
@@ -121,7 +121,7 @@ PROMPT_VALUES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "augment": (("rubrics", "responses"), ("query", "verdicts", "chinese")),
     "reask": (("problem",), ()),
 }
-"""For each prompt, the values that its text must use, and the others that it is given."""
+"""For each prompt, the values that its text must use, and the other available values."""
 
 _SAMPLE_ITEMS = [{"title": "Dose", "description": "Names the dose.", "weight": 7}]
 _SAMPLES: dict[str, Any] = {
@@ -189,7 +189,7 @@ class PromptSet(NamedPrompts):
 
 @cache
 def package_prompts() -> PromptSet:
-    """The synthesis prompts that come with the package.
+    """Return the synthesis prompts that come with the package.
 
     Example:
         >>> sorted(package_prompts().fingerprints())
@@ -199,7 +199,7 @@ def package_prompts() -> PromptSet:
 
 
 def load_prompts(directory: str | Path) -> PromptSet:
-    """The package's synthesis prompts, with those in a folder replacing them.
+    """Return the package's synthesis prompts, with those in a folder replacing them.
 
     The folder contains files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), in any mix, one file per prompt. Hidden files are ignored.
@@ -228,7 +228,7 @@ def _load(path: Path) -> Prompt:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """The packaged JSON Schema of a structured reply, a new copy each time.
+    """Return the packaged JSON Schema of a structured reply, a new copy each time.
 
     Example:
         >>> load_schema("rubric_items")["required"]
@@ -276,7 +276,7 @@ class GatePrompts(NamedPrompts):
 
 @cache
 def package_gate_prompts() -> GatePrompts:
-    """The gates' prompts that come with the package.
+    """Return the gates' prompts that come with the package.
 
     Example:
         >>> sorted(package_gate_prompts().fingerprints())
@@ -286,7 +286,7 @@ def package_gate_prompts() -> GatePrompts:
 
 
 def load_gate_prompts(directory: str | Path) -> GatePrompts:
-    """The package's gate prompts, with those in a folder replacing them.
+    """Return the package's gate prompts, with those in a folder replacing them.
 
     The folder contains `licence.jinja`, `rewrite.jinja` or both.
 

@@ -92,7 +92,7 @@ class PlaceholderTemplate:
         )
 
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in text as a single user message.
+        """Return the filled-in text as a single user message.
 
         Raises:
             InputError: a value is missing, or a list has another number of entries than the text has placeholders.

@@ -47,7 +47,7 @@ _OBJECT = re.compile(r"\bjson object\b|\{\s*\"\w+\"\s*:\s*\[", re.IGNORECASE)
 
 
 def is_list_prompt(source: str) -> bool:
-    """Whether a prompt asks for a bare JSON array, not one in an object."""
+    """Return whether a prompt asks for a bare JSON array, not one in an object."""
     return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
@@ -122,13 +122,13 @@ class Template:
         self._system, self._varies = system, varies
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is compiled again from the same source."""
+        """Return a copy is compiled again from the same source."""
         return type(self), (self.name, self.source, self.origin, self._varies, self._system)
 
     @classmethod
     @cache
     def from_package(cls, name: str, varies: frozenset[str] = frozenset()) -> Template:
-        """The template of this name that comes with the package.
+        """Return the template of this name that comes with the package.
 
         Example:
             >>> sorted(Template.from_package("rubric").variables)
@@ -141,7 +141,7 @@ class Template:
 
     @classmethod
     def from_file(cls, path: str | Path, varies: frozenset[str] = frozenset()) -> Template:
-        """The template in a file; its name is the file's stem.
+        """Return the template in a file; its name is the file's stem.
 
         Example:
             >>> import tempfile
@@ -165,7 +165,7 @@ class Template:
         return {}
 
     def with_system(self, text: str) -> Template:
-        """This template with `text` as its system message.
+        """Return this template with `text` as its system message.
 
         Example:
             >>> Template.from_package("rubric").with_system("Be brief.").render(query="q", reference="r")[0]
@@ -174,7 +174,7 @@ class Template:
         return Template(self.name, self.source, self.origin, self._varies, text)
 
     def reword(self, phrase: str, other: str) -> Template:
-        """This template with another phrase in place of one that it may have.
+        """Return this template with another phrase in place of one that it may have.
 
         Example:
             >>> Template("greet", "Say hello.").reword("hello", "goodbye").source
@@ -183,7 +183,7 @@ class Template:
         return Template(self.name, self.source.replace(phrase, other), self.origin, self._varies, self._system)
 
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in messages as (role, content) pairs, system first; empty messages are left out.
+        """Return the filled-in messages as (role, content) pairs, system first; empty messages are left out.
 
         Raises:
             InputError: a value that the template uses is missing or cannot be rendered.
@@ -192,7 +192,7 @@ class Template:
         return Beginning(self, values, turns, code).finish() if self._tail else turns
 
     def begin(self, /, **values: Any) -> Beginning:
-        """The prompt up to its criterion block, filled in once for all requests with this prefix.
+        """Return the prompt up to its criterion block, filled in once for all requests with this prefix.
 
         A template without a criterion block is rendered for each of them. A missing value is an `InputError`.
 
@@ -224,7 +224,7 @@ class Template:
         return tuple(turns), code
 
     def _find_tail(self, values: dict[str, Any]) -> _Tail | None:
-        """The criterion block for these values, cached for any code; None if it depends on more, or on a list.
+        """Return the criterion block for these values, cached for any code; None if it depends on more, or on a list.
 
         Each criterion is asked about for every submission, and only the code of its sections differs.
         """
@@ -276,7 +276,7 @@ class Beginning:
         self._given = {**values, _CODE: code}
 
     def finish(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The complete messages, with these values in the criterion block; a missing value is an `InputError`."""
+        """Return the complete messages, with these values in the criterion block; `InputError` if one is missing."""
         template = self._template
         tail = template._find_tail(values) if self._turns else None
         if tail is not None and self._code.encode() not in tail.digits:
@@ -290,12 +290,12 @@ class Beginning:
 
 
 def compute_fingerprint(name: str, source: str) -> str:
-    """The short hash of a name and a source, which identifies a prompt."""
+    """Return the short hash of a name and a source, which identifies a prompt."""
     return hashlib.sha256(f"{name}\0{source}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON without ASCII escapes, a list of objects with one per line.
+    """Return a value as JSON without ASCII escapes, a list of objects with one per line.
 
     Example:
         >>> print(as_json([{"title": "剂量", "weight": 9}, {"title": "Tone", "weight": 2}]))
@@ -311,7 +311,7 @@ def as_json(value: Any) -> str:
 
 
 def read_source(path: Path) -> str:
-    """The text of a prompt file; an `InputError` if the file is missing, blank, too long or not UTF-8."""
+    """Return the text of a prompt file; an `InputError` if the file is missing, blank, too long or not UTF-8."""
     source = read_text(path, what="Prompt file")
     if len(source) > LONGEST_SOURCE:
         raise InputError(f"{path}: has {len(source)} characters; the longest prompt file has {LONGEST_SOURCE}")
@@ -321,14 +321,14 @@ def read_source(path: Path) -> str:
 
 
 def _find_tail_names(tree: nodes.Template) -> frozenset[str]:
-    """The names of the values that the criterion block uses."""
+    """Return the names of the values that the criterion block uses."""
     body = [node for block in tree.find_all(nodes.Block) if block.name == _TAIL for node in block.body]
     block = nodes.Template(body, lineno=1, environment=_ENVIRONMENT)
     return frozenset(meta.find_undeclared_variables(block) - _ENVIRONMENT.globals.keys())
 
 
 def _find_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", "user"], ...]:
-    """The message blocks of a template, in order; none if the whole text is one message."""
+    """Return the message blocks of a template, in order; none if the whole text is one message."""
     blocks = [block.name for block in tree.find_all(nodes.Block)]
     if not blocks:
         return ()

@@ -1,4 +1,4 @@
-"""The principles that a rubric is reviewed against, and the meta-rubric that is made of them."""
+"""The principles against which a rubric is reviewed, and the meta-rubric built from them."""
 
 import json
 from collections.abc import Iterable
@@ -21,15 +21,15 @@ class Principle:
 
     Attributes:
         id: its name in findings.
-        of: whether its fault belongs to a `criterion` or to the `rubric` as a whole.
-        severity: that of most findings; a finding has its own.
-        fault: what a reviewer looks for.
-        after: the published work that has the idea.
+        of: whether the fault belongs to a `criterion` or to the `rubric` as a whole.
+        severity: the usual severity; each finding has its own.
+        fault: the fault that a reviewer looks for.
+        after: the published work with the idea.
         in_context: whether it needs the query.
         quote: whether a finding quotes the rubric; False if the fault is that something is missing.
-        name: of the meta-criterion.
-        weight: of the meta-criterion; negative where it describes the fault.
-        requirement: of the meta-criterion.
+        name: the name of the meta-criterion.
+        weight: the weight of the meta-criterion; negative if it describes the fault.
+        requirement: the text of the meta-criterion.
     """
 
     id: str
@@ -51,7 +51,7 @@ def _load_principles() -> tuple[Principle, ...]:
 
 
 def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
-    """The principles for a rubric, with those that need the query if it is known.
+    """Return the principles for a rubric, with those that need the query if it is known.
 
     Args:
         in_context: whether the query is known.
@@ -69,7 +69,7 @@ def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
 
 
 def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
-    """The principles as a rubric whose submissions are rubrics.
+    """Return the principles as a rubric whose submissions are rubrics.
 
     Example:
         >>> build_meta_rubric(list_principles(in_context=False, of="rubric"))[0].name
@@ -84,7 +84,7 @@ def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
 
 
 def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
-    """The criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
+    """Return the criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
     found = []
     for number, criterion in enumerate(rubric, start=1):
         shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}
@@ -98,7 +98,7 @@ def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
 
 
 def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:
-    """A rubric as the text that is graded with the meta-rubric.
+    """Return a rubric as the text that is graded with the meta-rubric.
 
     Example:
         >>> print(as_submission(Rubric([Criterion(name="Tone", weight=2, requirement="Is kind")])))

@@ -29,8 +29,8 @@ class ReviewFinding:
     """A fault that the reviewer found.
 
     Attributes:
-        number: of the criterion, from 1; 0 for the rubric as a whole.
-        criterion: its name; empty for the rubric as a whole.
+        number: the number of the criterion, from 1; 0 for the rubric as a whole.
+        criterion: the criterion's name; empty for the rubric as a whole.
         principle: the id of the principle.
         severity: error, warning or note.
         reason: what goes wrong.
@@ -47,7 +47,7 @@ class ReviewFinding:
     requirement: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as JSON values; one with a `requirement` is a proposal for `improve`."""
+        """Return the finding as JSON values; one with a `requirement` is a proposal for `improve`."""
         return asdict(self)
 
 
@@ -57,7 +57,7 @@ class ReviewPart:
 
     Attributes:
         rubric: the rubric.
-        number: of the criterion, from 1; 0 for the rubric as a whole.
+        number: the number of the criterion, from 1; 0 for the rubric as a whole.
         query: the task; empty if it is not known.
     """
 
@@ -72,7 +72,7 @@ class ReviewPart:
 
 
 def list_parts(rubric: Rubric, query: str = "") -> list[ReviewPart]:
-    """The rubric as a whole, then each criterion that a judge reads.
+    """Return the rubric as a whole, then each criterion that a judge reads.
 
     Example:
         >>> rubric = Rubric([Criterion(requirement="Is kind"), Criterion(requirement="Names the year")])
@@ -85,7 +85,7 @@ def list_parts(rubric: Rubric, query: str = "") -> list[ReviewPart]:
 
 @cache
 def load_review_prompt() -> Template:
-    """The prompt that asks for a review."""
+    """Return the prompt that asks for a review."""
     return Template.from_package("review")
 
 
@@ -97,7 +97,7 @@ def _load_reply_schema(known: tuple[str, ...]) -> ReplySchema:
 
 
 def build_request(part: ReviewPart, draw: int = 0) -> Request:
-    """The request for the findings on a part.
+    """Return the request for the findings on a part.
 
     Example:
         >>> request = build_request(ReviewPart(Rubric([Criterion(requirement="Is kind")]), 1))
@@ -118,7 +118,7 @@ def build_request(part: ReviewPart, draw: int = 0) -> Request:
 
 
 def read_findings(part: ReviewPart, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
-    """The findings in a reply; unreadable where one names no principle or quotes what the rubric does not contain.
+    """Read the findings in a reply; unreadable if one names no principle or quotes words that are not in the rubric.
 
     Example:
         >>> part = ReviewPart(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
@@ -139,7 +139,7 @@ def read_findings(part: ReviewPart, reply: Reply) -> Answer[list[ReviewFinding]]
 
 
 def read_usable_findings(part: ReviewPart, reply: Reply | None) -> list[ReviewFinding]:
-    """The usable findings in a reply that also has unusable ones.
+    """Return the usable findings in a reply that also has unusable ones.
 
     Example:
         >>> part = ReviewPart(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
@@ -153,7 +153,7 @@ def read_usable_findings(part: ReviewPart, reply: Reply | None) -> list[ReviewFi
 
 
 def _read_entries(part: ReviewPart, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
-    """The findings in the entries, each once, and what is wrong with the other entries."""
+    """Return the findings in the entries, each once, and what is wrong with the other entries."""
     findings, problems = list[ReviewFinding](), list[str]()
     for number, entry in enumerate(entries, start=1):
         read = _read_finding(part, entry)
@@ -165,7 +165,7 @@ def _read_entries(part: ReviewPart, entries: Sequence[Any]) -> tuple[list[Review
 
 
 def _read_finding(part: ReviewPart, entry: Any) -> ReviewFinding | str:
-    """The finding in an entry, or what is wrong with it."""
+    """Return the finding in an entry, or what is wrong with it."""
     if not isinstance(entry, Mapping):
         return f"expected an object, got {type(entry).__name__}"
     known = {principle.id: principle for principle in part.principles}
@@ -194,7 +194,7 @@ def _read_finding(part: ReviewPart, entry: Any) -> ReviewFinding | str:
 
 def _read_number(part: ReviewPart, given: Any) -> int | None:
     if part.number:
-        # Each request is about one criterion, so a missing number has one meaning.
+        # Each request is about one criterion, so a missing number is unambiguous.
         return part.number if given in (None, "", part.number, str(part.number)) else None
     try:
         number = int(given or 0)
@@ -204,7 +204,7 @@ def _read_number(part: ReviewPart, given: Any) -> int | None:
 
 
 def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
-    """The quoted words as a criterion has them; case, spaces and the marks around them may differ."""
+    """Return the quoted words as they are in a criterion; case, spaces and surrounding marks may differ."""
     bare = quote.strip("\"'“”‘’「」 .…")
     if not bare:
         return None
@@ -219,7 +219,7 @@ def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
 
 
 def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
-    """A finding in the shape of lint's, for terminals and SARIF."""
+    """Return a finding in the shape of lint's, for terminals and SARIF."""
     message = f"{finding.reason.rstrip('.')} ({finding.quote!r})" if finding.quote else finding.reason.rstrip(".")
     proposed = f"Proposed: {finding.requirement.rstrip('.')}" if finding.requirement else "No wording was proposed"
     severity = next(severity for severity in SEVERITIES if severity == finding.severity)
@@ -228,7 +228,7 @@ def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
 
 
 def list_review_rules() -> list[Rule]:
-    """The principles in the shape of lint's rules, for SARIF."""
+    """Return the principles in the shape of lint's rules, for SARIF."""
     return [
         Rule(principle.id, principle.severity, principle.fault.rstrip("."), lambda _: iter(()))
         for principle in list_principles(in_context=True)
@@ -236,7 +236,7 @@ def list_review_rules() -> list[Rule]:
 
 
 def summarize(findings: Sequence[ReviewFinding], failures: int) -> str:
-    """The counts in one sentence.
+    """Return the counts in one sentence.
 
     Example:
         >>> summarize([], 0)
@@ -247,7 +247,7 @@ def summarize(findings: Sequence[ReviewFinding], failures: int) -> str:
 
 
 def render_page(record: Mapping[str, Any]) -> str:
-    """The report of a review.
+    """Return the report of a review.
 
     Args:
         record: what `review.json` holds.

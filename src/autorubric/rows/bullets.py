@@ -28,7 +28,7 @@ _EXPECTED = "expected a heading, or an item such as '- [5] Names the cause' or '
 
 
 def is_list(text: str) -> bool:
-    r"""Whether a text begins with an item of a list, perhaps below headings, and is not YAML with keys of criteria.
+    r"""Return whether a text begins with a list item, perhaps below headings, and is not YAML with criterion keys.
 
     Example:
         >>> is_list("# Rubric\n\n- [5] Names the cause"), is_list("- requirement: Is kind"), is_list("Write:\n- A")
@@ -40,15 +40,15 @@ def is_list(text: str) -> bool:
 
 
 def has_items(text: str) -> bool:
-    """Whether a text has items of a list, perhaps below other text."""
+    """Return whether a text has items of a list, perhaps below other text."""
     return any(map(_ITEM.fullmatch, text.splitlines()))
 
 
 def parse_list(text: str, name: str) -> list[dict[str, Any]]:
-    r"""The criteria of a list, with their points and the headings above them.
+    r"""Return the criteria of a list, with their points and the headings above them.
 
     Raises:
-        InputError: a line is something else, or points may be something else.
+        InputError: a line is not part of the list, or points are ambiguous.
 
     Example:
         >>> parse_list("- [5] Names the cause\n- **Tone** (-2 points): Is rude", "rubric.md")
@@ -76,7 +76,7 @@ def parse_list(text: str, name: str) -> list[dict[str, Any]]:
 
 
 def _list_items(text: str, name: str, problems: list[str]) -> list[tuple[int, str, str]]:
-    """The line, the heading and the text of each item; indented lines continue an item."""
+    """Return the line, the heading and the text of each item; indented lines continue an item."""
     section, items = "", list[tuple[int, str, str]]()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -107,7 +107,7 @@ def _read_item(text: str) -> dict[str, Any]:
 
 
 def _take_points(text: str) -> tuple[float | None, str]:
-    """The points in brackets at the start or the end of a text, and the text without them."""
+    """Return the points in brackets at the start or the end of a text, and the text without them."""
     if (found := _LEADING.fullmatch(text)) and (points := _read_points(found[1], found[2])) is not None:
         return points, found[3]
     if (found := _TRAILING.fullmatch(text)) and (points := _read_points(None, found[2] or found[3])) is not None:
@@ -116,7 +116,7 @@ def _take_points(text: str) -> tuple[float | None, str]:
 
 
 def _read_points(square: str | None, other: str | None) -> float | None:
-    """The points in brackets; a bare number only in square ones at the start: else it may be a year or a citation."""
+    """Return the points in brackets; a bare number counts only in leading square ones (else a year or a citation)."""
     inside = square or other or ""
     return None if square is None and _BARE.fullmatch(inside) else as_weight(inside)
 

@@ -1,4 +1,4 @@
-"""Which column of a row contains what: the table of names and the reader that all commands share."""
+"""The roles of columns: the table of names, and the reader that all commands share."""
 
 import itertools
 import re
@@ -20,10 +20,10 @@ _DOUBTS = {
     r"|不?(满足|符合|合格)|[是否对错]",
     "query": r"[\w-]*[-_\d][\w-]*",
 }
-"""What a `fallback` column may contain instead of its role: a label, or the name of a task."""
+"""What a `fallback` column may contain instead of its role's value: a label, or the name of a task."""
 _NEVER_JSON = frozenset(("query", "reference"))
 _PASSAGES = frozenset(("text", "summary", "full_text"))
-"""Names of a submission that a text next to one may have too."""
+"""Names of submission columns that a text next to a submission may have too."""
 
 
 class Role(NamedTuple):
@@ -31,10 +31,10 @@ class Role(NamedTuple):
 
     Attributes:
         names: the usual names, folded.
-        own: the name that wins if a row has several; empty if none does.
+        own: the name that takes precedence if a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only if no column with another name has a value; `names` may have them too.
-        is_ranked: whether the first of several names, in this order, wins.
+        is_ranked: whether the first of several names, in this order, takes precedence.
     """
 
     names: tuple[str, ...]
@@ -118,11 +118,11 @@ _LISTS = (
 )
 _NESTED_ROLES = [ROLES[role].names for role in ("rubric", "submissions", "labels")]
 NESTED = frozenset(_LISTS.split()).union(*_NESTED_ROLES, ROLES["rubric"].fallback)
-"""Columns of lists and mappings, which are JSON in a CSV file."""
+"""Names of columns with lists and mappings, which are JSON in a CSV file."""
 
 
 def fold_name(name: str) -> str:
-    """A column's name as it is compared: `Question Text` is `question_text`.
+    """Return a column's name in the form used for comparison: `Question Text` becomes `question_text`.
 
     Example:
         >>> fold_name(" Question Text")
@@ -132,7 +132,7 @@ def fold_name(name: str) -> str:
 
 
 def fold_column(name: str) -> str:
-    """A column's name as names of roles are compared: `ModelAnswer` is `model_answer`.
+    """Return a column's name as names of roles are compared: `ModelAnswer` is `model_answer`.
 
     Example:
         >>> fold_column("ModelAnswer"), fold_column("Student Answer")
@@ -152,7 +152,7 @@ def resolve_roles(given: Mapping[str, str]) -> dict[str, str]:
 
 
 COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
-"""How users of commands and functions name the column of a role."""
+"""The option with which users of commands and functions name the column of a role."""
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ class RowReader:
         roles: the roles to find.
         option: the option that resolves an ambiguity; `{role}` is filled in.
         given: columns that the user named, or paths into them, by role.
-        notes: takes a sentence for each column that was guessed.
+        notes: collects a sentence for each column that was guessed.
     """
 
     where: str
@@ -172,7 +172,7 @@ class RowReader:
     option: str = COLUMN_OPTION
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # By the columns of a row: the column of each role that has one, and the columns of each role that has several.
+    # Cached by the columns of a row: the column of each role with one, and the columns of each role with several.
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
     _passages: dict[str, bool] = field(default_factory=dict)  # whether they are the submission
 
@@ -180,7 +180,7 @@ class RowReader:
         self.given = resolve_roles(self.given)
 
     def read_all(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The rows with their columns by role.
+        """Return the rows with their columns by role.
 
         Raises:
             InputError: no row among the first 100 has a column that the user named, or a row is ambiguous.
@@ -201,7 +201,7 @@ class RowReader:
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
-        """The row with its columns by role; paths that the user named become columns.
+        """Return the row with its columns by role; paths that the user named become columns.
 
         Raises:
             InputError: two columns have a value and neither is the role's own, or a column has weights of a rubric.
@@ -244,7 +244,7 @@ class RowReader:
         return Record(record.where, record.number, fields, found)
 
     def _check_passages(self, names: Iterable[str], fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
-        """Refuse a text that is next to the submission in one row, and is read as one where that is blank."""
+        """Refuse a text that stands next to a submission in one row and is read as one in another."""
         for name in names:
             if fold_column(name) not in _PASSAGES or "submission" in self.given or fields[name] in ("", None):
                 continue
@@ -266,7 +266,7 @@ class RowReader:
                 self._add_note(note + self.option.format(role=role).replace("NAME", path))
 
     def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
-        """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
+        """Describe what would be misread (a label, a task's name, weights of a rubric); empty if nothing would."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
             if fold_column(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
@@ -279,13 +279,13 @@ class RowReader:
         self.notes += [note] * (note not in self.notes)
 
     def _note_guess(self, role: str, column: str) -> str:
-        """The column; adds a note if it was guessed from an unusual name."""
+        """Return the column; adds a note if it was guessed from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
             self._add_note(f"{self.where}: column {column!r} is read as the {role}")
         return column
 
     def _choose_column(self, role: str, names: list[str], fields: dict[str, Any]) -> str:
-        """The column to read of several: the only one with a value, or the role's own."""
+        """Return the column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
         full = [name for name in names if Record("", 0, fields, {role: name}).read_value(role) is not None]
         if role == "query" and any(isinstance(fields[name], str | list) for name in full):
@@ -313,7 +313,7 @@ class RowReader:
 
 
 def _is_same_rubric(value: Any, other: Any) -> bool:
-    """Whether two rubrics agree in all keys that their entries share; RubricHub's `reward_model` also has checks."""
+    """Return whether two rubrics agree in all common keys; RubricHub's `reward_model` also has checks."""
     one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
@@ -333,7 +333,7 @@ _FAULTS = re.compile(r"(negative|penalty|pitfall)_(rubrics?|criteria|rubric_item
 
 
 def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
-    """A sentence for each column with weights of criteria that are plain texts, or with pitfalls; none is read.
+    """Yield a sentence for each column with weights of criteria that are plain texts, or with pitfalls; none is read.
 
     Example:
         >>> list(find_weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
@@ -361,7 +361,7 @@ _ANSWER = re.compile(
 
 
 def is_for_models(column: str, *, reference: bool = True) -> bool:
-    """Whether a column has the name of a context or a reference, which models should see.
+    """Return whether a column has the name of a context or a reference, which models should see.
 
     Example:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
@@ -372,7 +372,7 @@ def is_for_models(column: str, *, reference: bool = True) -> bool:
 
 
 def join_names(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones if there are many; with inner paths if given a row.
+    """Join the names of columns for a message, the first ones if there are many; with inner paths for a row.
 
     Example:
         >>> join_names(["a", "b", "c"], most=2)

@@ -21,7 +21,7 @@ _MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
 def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The rows of a table with a header, with the numbers of their first lines.
+    r"""Yield the rows of a table with a header, with the numbers of their first lines.
 
     The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; JSON is read
     in columns such as `messages` or `rubrics`, and as conversations in a column of queries.
@@ -29,7 +29,7 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
     Args:
         file: the open file, in UTF-8.
         name: its name in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         InputError: the header is wrong, or quotes make the ends of rows ambiguous.
@@ -45,12 +45,12 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
 def read_cells(
     rows: Iterator[tuple[int, list[str]]], name: str, problems: list[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a table by the names in its header, the first row.
+    """Yield the rows of a table by the names in its header, the first row.
 
     Args:
         rows: the cells of each row that is not blank, with its number.
         name: the name of the file in messages.
-        problems: takes a sentence for each row that cannot be read.
+        problems: collects a sentence for each row that cannot be read.
 
     Raises:
         InputError: the header is missing, or wrong.
@@ -109,7 +109,7 @@ class _Lines:
         self.number = 0
         self._first: str | None = None
         first = next(filter(str.strip, self), None)
-        # Excel writes and reads a first line that names the delimiter.
+        # Excel writes and reads a first line with the delimiter.
         named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
         if named:
             first = next(filter(str.strip, self), None)
@@ -152,7 +152,7 @@ def _describe_csv_error(error: csv.Error, span: int) -> str:
 def _read_header(cells: list[str], where: str) -> list[str]:
     if len(cells) > _MOST_COLUMNS:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
-    # As in pandas, which writes its index without a name; with accents in one code point, as people type them.
+    # As in pandas, which writes its index without a name; accents are composed, as users type them.
     names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
     if repeated := [repr(name) for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{where}: the header has {', '.join(repeated)} more than once; rename a column")
@@ -160,7 +160,7 @@ def _read_header(cells: list[str], where: str) -> list[str]:
 
 
 def _read_cell(column: str, cell: str) -> Any:
-    """The value of a cell; JSON is parsed only in columns with certain names."""
+    """Return the value of a cell; JSON is parsed only in columns with certain names."""
     key = fold_column(column)
     if key in NESTED:
         return parse_nested(cell, column)
@@ -176,7 +176,7 @@ def _read_cell(column: str, cell: str) -> Any:
 
 
 def parse_nested(cell: str, column: str) -> Any:
-    """The value of a cell in a column of lists or mappings; other text is unchanged, a blank cell None.
+    """Return the value of a cell in a column of lists or mappings; other text is unchanged, a blank cell None.
 
     Raises:
         InputError: it starts like JSON and cannot be read.

@@ -12,7 +12,7 @@ _SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
 
 
 def split_dialogues(one: Any, other: Any) -> tuple[list[dict[str, str]], list[str]]:
-    r"""The messages that two texts such as `Human: … Assistant: …` share, and what either has from its answer on.
+    r"""Return the common messages of two texts such as `Human: … Assistant: …`, and the answer that ends each.
 
     Both are empty if the values are not such texts, or share no messages before an answer.
 
@@ -32,7 +32,7 @@ def split_dialogues(one: Any, other: Any) -> tuple[list[dict[str, str]], list[st
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether a value is a list of several messages, or JSON text of one.
+    """Return whether a value is a list of several messages, or JSON text of one.
 
     Example:
         >>> is_conversation([{"role": "user"}, {"role": "assistant"}]), is_conversation(["Why?", "So."])
@@ -44,7 +44,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
+    """Return one column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
 
     A conversation that ends with an answer is the same query, and is read unless the row has another answer.
 

@@ -1,4 +1,4 @@
-"""Detects the kind of a file by its first bytes, and by its extension if these are ambiguous."""
+"""Detection of the kind of a file by its first bytes, and by its extension if these are ambiguous."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ DELIMITERS = (",", ";", "\t", "|")
 
 
 def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
-    r"""The kind of a file.
+    r"""Return the kind of a file.
 
     Args:
         head: its first bytes, decompressed and without a byte order mark.
@@ -87,7 +87,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
 
 
 def find_ending(path: str | Path) -> str:
-    """The extension of a file name in lower case, without a final `.gz`, `.zst` or `.zip`.
+    """Return the extension of a file name in lower case, without a final `.gz`, `.zst` or `.zip`.
 
     Example:
         >>> find_ending("rows.CSV"), find_ending("rows.jsonl.gz"), find_ending("-")
@@ -118,7 +118,7 @@ def _is_json(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Whether a text is certainly a table: short names in the first row, and as many cells in the second."""
+    """Return whether a text is certainly a table: short names in the first row, and as many cells in the second."""
     delimiter = detect_delimiter(text)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or "\0" in text or "<" in lines[0] or delimiter not in lines[0]:
@@ -136,7 +136,7 @@ def _is_table(text: str) -> bool:
 
 
 def detect_delimiter(text: str) -> str:
-    r"""The delimiter of a table: the most frequent one in its first line, outside quotes.
+    r"""Return the delimiter of a table: the most frequent one in its first line, outside quotes.
 
     Example:
         >>> detect_delimiter("id;text\n"), detect_delimiter('"a,b,c"\tid\n'), detect_delimiter("question\n")
@@ -160,7 +160,7 @@ _ABOUT = ("dataset_info.json", "dataset_infos.json", _STATE, _SPLITS)
 
 
 def is_dataset_folder(path: str | Path) -> bool:
-    """Whether a path is a folder with data files, or a split of such a folder.
+    """Return whether a path is a folder with data files, or a split of such a folder.
 
     Example:
         >>> is_dataset_folder("no-such-folder")
@@ -185,7 +185,7 @@ _DATA_OF_RUNS = ("final.jsonl", "selected.jsonl", "dataset.json")
 
 
 def find_files(path: str | Path) -> tuple[Path, ...]:
-    """The files of a dataset folder with one split, or of the split that follows the folder in the path.
+    """Return the files of a dataset folder with one split, or of the split that follows the folder in the path.
 
     Raises:
         InputError: the folder has several splits, no such split, no data, a file in two forms, or not every shard
@@ -243,7 +243,7 @@ def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:
 
 
 def _find_split_parent(path: Path) -> tuple[Path, str] | None:
-    """The dataset folder above a path that does not exist, and the split that the path names."""
+    """Return the dataset folder above a path that does not exist, and the split that the path names."""
     if find_ending(path) or path.exists():
         return None
     parents = path.parents if find_address(path) is None else path.parents[:-3]  # within the bucket
@@ -251,7 +251,7 @@ def _find_split_parent(path: Path) -> tuple[Path, str] | None:
     if folder is None or folder == Path() or _is_file(path):
         return None
     split = path.relative_to(folder).as_posix()
-    # A mistyped path must not cause a search through a home directory.
+    # A mistyped path must not cause a search through the home directory.
     is_searched = not find_address(folder) and not any((folder / name).is_file() for name in (_SPLITS, _STATE))
     if is_searched and not _has_split(folder, path.relative_to(folder).parts):
         return None
@@ -259,7 +259,7 @@ def _find_split_parent(path: Path) -> tuple[Path, str] | None:
 
 
 def _has_split(folder: Path, split: Sequence[str]) -> bool:
-    """Whether a file under the folder, or a folder around it, is named like a split."""
+    """Return whether a file under the folder, or a folder around it, is named like a split."""
     for inner in folder.iterdir():
         left = split if inner.name == "data" else split[1:]
         if left and inner.name in ("data", split[0]) and inner.is_dir() and not inner.is_symlink():
@@ -271,7 +271,7 @@ def _has_split(folder: Path, split: Sequence[str]) -> bool:
 
 
 def _find_splits(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """The shards of each split, by its name."""
+    """Return the shards of each split, by its name."""
     if _is_file(folder / _SPLITS):
         splits = _read_list(folder / _SPLITS, "splits")
         return {split: _list_arrow_files(folder / split) for split in splits}
@@ -281,7 +281,7 @@ def _find_splits(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def _list_arrow_files(folder: Path) -> tuple[Path, ...]:
-    """The Arrow files of a dataset that `save_to_disk` wrote."""
+    """Return the Arrow files of a dataset that `save_to_disk` wrote."""
     state = folder / _STATE
     entries = _read_list(state, "_data_files")
     names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries]
@@ -301,7 +301,7 @@ def _read_list(path: Path, key: str) -> Sequence[Any]:
 
 
 def _find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """The data files under a folder by split; the split of `data/train-00000-of-00002.parquet` is `train`."""
+    """Return the data files under a folder by split; the split of `data/train-00000-of-00002.parquet` is `train`."""
     found: dict[str, list[Path]] = {}
     others = False
     for file in _list_files(folder):

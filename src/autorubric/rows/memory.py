@@ -1,4 +1,4 @@
-"""Converts rows in memory to what a file of them would contain."""
+"""Conversion of rows in memory to the contents of an equivalent file."""
 
 import sys
 from collections import Counter
@@ -55,7 +55,7 @@ def convert_rows(value: Any, *, blanks: bool = False) -> Any:
 
 
 def _list_fields(row: Any) -> Any:
-    """The fields of a row that is an object, by name; any other row, and this package's objects, as they are."""
+    """Return the fields of a row that is an object, by name; other rows and this package's objects unchanged."""
     kind = type(row)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return row
@@ -67,7 +67,7 @@ def _list_fields(row: Any) -> Any:
 
 
 def _list_table_rows(value: Any) -> Any:
-    """The rows of a table in memory, or the cells of a single column; None for any other value."""
+    """Return the rows of a table in memory, or the cells of a single column; None for any other value."""
     if advice := _advise_on_holder(value):
         raise InputError(f"expected rows, got a {type(value).__name__}; {advice}")
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
@@ -84,7 +84,7 @@ def _list_table_rows(value: Any) -> Any:
 
 
 def _advise_on_holder(value: Any) -> str:
-    """How to get the rows out of a value that only leads to them; empty for any other value."""
+    """Return advice for a value from which rows must first be extracted; empty for any other value."""
     if isinstance(value, IOBase):
         return "pass the path of the file"
     if hasattr(value, "collect_schema") and not hasattr(value, "to_dicts"):

@@ -11,7 +11,7 @@ _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
 
 
 def find_value(row: Any, path: str) -> Any:
-    """The value of a column, or at a path into it, also inside JSON text; None if there is none.
+    """Return the value of a column, or at a path into it, also inside JSON text; None if there is none.
 
     Example:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
@@ -32,7 +32,7 @@ def find_value(row: Any, path: str) -> Any:
 
 
 def find_base_column(path: str) -> str:
-    """The column that a path begins with.
+    """Return the column that a path begins with.
 
     Example:
         >>> find_base_column("choices[0].turns"), find_base_column("answer")
@@ -45,7 +45,7 @@ _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
 
 
 def find_text_path(row: Any, column: str, *, is_query: bool = False) -> str:
-    """The path to the most likely text in a column, its longest, or to the messages of a query; empty if none.
+    """Return the path to the most likely text in a column, its longest, or to the messages of a query; empty if none.
 
     Example:
         >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}

@@ -26,7 +26,7 @@ DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml", "list")
 """Kinds that contain one value, which is read whole."""
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
-"""Keys under which other tools export the list of rows; under other keys, the rows must have a query."""
+"""Keys under which other tools export the list of rows; under any other key, the rows must have a query."""
 _OF_ROWS = {
     *(*HOLDERS, "sections", "guidelines", "requirement", "criterion", "reference_submission"),
     *(*ROLES["query"].names, *ROLES["submission"].names),
@@ -41,7 +41,7 @@ class RowFile:
     Attributes:
         path: a file, a dataset folder, a pipe, or `-` for standard input.
         name: its name in messages.
-        kind: its kind; of a folder, that of its first file.
+        kind: the kind of file; for a folder, that of its first file.
         files: the shards of a folder, else only the path.
     """
 
@@ -61,10 +61,10 @@ class RowFile:
         return self.kind in TABLES
 
     def iter_rows(self, problems: list[str]) -> Iterator[Record]:
-        """The rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
+        """Yield the rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
 
         Args:
-            problems: takes a sentence for each row that cannot be read and is skipped.
+            problems: collects a sentence for each row that cannot be read and is skipped.
 
         Raises:
             InputError: the file as a whole cannot be read.
@@ -91,7 +91,7 @@ class RowFile:
                 yield Record(f"{self.name}:{line}", line, fields)
 
     def read_document(self) -> Any:
-        """The value of a document; if it wraps a list of rows, the list.
+        """Return the value of a document; if it wraps a list of rows, the list.
 
         Raises:
             InputError: it cannot be read.
@@ -106,10 +106,10 @@ class RowFile:
         return unwrap_rows(parse_yaml(text, self.name))
 
     def read_text(self) -> str:
-        """The text of a document.
+        """Return the text of a document.
 
         Raises:
-            InputError: it is not UTF-8, or larger than what is read at once.
+            InputError: it is not UTF-8, or is too large to be read at once.
         """
         size = 0 if is_stream(self.path) or find_address(self.path) else check_file(self.path)
         with open_text(self.path) as file:
@@ -123,7 +123,7 @@ class RowFile:
 
 
 def inspect_file(path: str | Path, *, what: str = "File") -> RowFile:
-    r"""The description of an input, detected by its first bytes, or by its extension if these are ambiguous.
+    r"""Return the description of an input, detected by its first bytes, or by its extension if these are ambiguous.
 
     Args:
         path: a file (CSV, TSV, Excel, JSON, JSON Lines, YAML, TOML, Parquet, Arrow; text also in gzip, zstd or a zip
@@ -161,7 +161,7 @@ def inspect_file(path: str | Path, *, what: str = "File") -> RowFile:
 
 
 def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> Iterator[Record]:
-    """The rows of an input of any kind; see `RowFile.iter_rows`.
+    """Return the rows of an input of any kind; see `RowFile.iter_rows`.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -178,7 +178,7 @@ def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> I
 
 
 def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
-    """The rows in the value of a document: a list, or one row.
+    """Yield the rows in the value of a document: a list, or one row.
 
     Raises:
         InputError: it is neither a list nor an object, or an object of objects.
@@ -191,7 +191,7 @@ def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]
 
 
 def list_document_rows(value: Any, name: str) -> list[Any]:
-    """The rows in the value of a document: the members of a list, or an object as the only row.
+    """Return the rows in the value of a document: the members of a list, or an object as the only row.
 
     Raises:
         InputError: it is neither a list nor an object, or an object of objects or of columns.
@@ -215,13 +215,13 @@ def list_document_rows(value: Any, name: str) -> list[Any]:
 
 
 def _are_columns(values: list[Any]) -> bool:
-    """Whether values are columns of a table: lists of equal length of texts or numbers."""
+    """Return whether values are columns of a table: lists of equal length of texts or numbers."""
     are_flat = all(isinstance(col, list) and col and not isinstance(col[0], dict | list) for col in values)
     return len(values) > 1 and are_flat and len({*map(len, values)}) == 1
 
 
 def unwrap_rows(document: Any) -> Any:
-    """The list of rows in an object that wraps it; any other value unchanged.
+    """Return the list of rows in an object that wraps it; any other value unchanged.
 
     Example:
         >>> unwrap_rows({"version": 1, "data": [{"id": "q1"}]}), unwrap_rows({"data": [{"id": "q1"}], "rubric": []})

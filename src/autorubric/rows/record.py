@@ -1,4 +1,4 @@
-"""One row of a file, and what its columns contain."""
+"""One row of a file, and the contents of its columns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Record(NamedTuple):
     columns: Mapping[str, str] = _NONE
 
     def read_value(self, role: str) -> Any:
-        """The value of a role; None if the row has no such column or the cell is blank.
+        """Return the value of a role; None if the row has no such column or the cell is blank.
 
         Example:
             >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).read_value("query")
@@ -68,7 +68,7 @@ class Record(NamedTuple):
     def query(self) -> Prompt | None:
         """The query: an unchanged text, or the messages of a conversation.
 
-        JSON text is not parsed: existing runs have it in their requests, and would send them again.
+        JSON text is not parsed, because existing runs have it in their requests and would send them again.
 
         Raises:
             InputError: the value is neither text nor messages.
@@ -99,7 +99,7 @@ class Record(NamedTuple):
 
 
 def find_rubric(value: Any) -> Any:
-    """The rubric in a `reward_model` of verl or RubricHub; None if it has none.
+    """Return the rubric in a `reward_model` of verl or RubricHub; None if it has none.
 
     Example:
         >>> find_rubric({"style": "rubric", "rubrics": ["Is brief"]}), find_rubric({"style": "rule"})
@@ -111,7 +111,7 @@ def find_rubric(value: Any) -> Any:
 
 
 def to_plain(value: Any, *, nulls: bool = True) -> Any:
-    """A value with arrays of Parquet readers as lists, so that it has JSON values only.
+    """Return a value with arrays of Parquet readers as lists, so that it has JSON values only.
 
     Args:
         value: the value.
@@ -132,7 +132,7 @@ def to_plain(value: Any, *, nulls: bool = True) -> Any:
 
 
 def from_cell(value: Any) -> Any:
-    """The value of a cell; a text that is a JSON list or mapping is parsed.
+    """Return the value of a cell; a text that is a JSON list or mapping is parsed.
 
     Example:
         >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
@@ -145,7 +145,7 @@ def from_cell(value: Any) -> Any:
 
 
 def find_paths(value: Any, path: str) -> Iterator[str]:
-    """The paths to the texts in a column, also inside JSON text; in a list, of its first entry or last message.
+    """Yield the paths to the texts in a column, also inside JSON text; in a list, of its first entry or last message.
 
     Example:
         >>> list(find_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
@@ -163,7 +163,7 @@ def find_paths(value: Any, path: str) -> Iterator[str]:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a cell contains nothing: null, NaN as pandas writes it, a blank text, an empty list or mapping.
+    """Return whether a cell contains nothing: null, NaN as pandas writes it, a blank text, an empty list or mapping.
 
     Example:
         >>> is_blank(" "), is_blank(float("nan")), is_blank([]), is_blank(0)
@@ -177,7 +177,7 @@ def is_blank(value: Any) -> bool:
 
 
 def is_sentence(value: Any) -> bool:
-    """Whether a text, or a list, has more than two words, or eight Chinese, Japanese or Korean characters.
+    """Return whether a text, or a list, has more than two words, or eight Chinese, Japanese or Korean characters.
 
     Example:
         >>> is_sentence("Why is it late?"), is_sentence(["too late"]), is_sentence("回答必须指出两个原因")
@@ -202,7 +202,7 @@ _HOLD_TEXT = ("text", "thinking", "content", "summary", "output", "reasoningText
 
 
 def fold_role(role: Any) -> Any:
-    """The usual name of the role of a message.
+    """Return the usual name of the role of a message.
 
     Example:
         >>> fold_role("Agent"), fold_role("tool"), fold_role(None)
@@ -212,7 +212,7 @@ def fold_role(role: Any) -> Any:
 
 
 def read_message(turn: Any) -> Any:
-    r"""A message as `role` and `content`; any other value unchanged.
+    r"""Return a message as `role` and `content`; any other value unchanged.
 
     ShareGPT's `from` and `value`, and LangChain's `type`, are renamed. A list of parts becomes one text: thoughts in
     `<thinking>`, tool results as text, and then tool calls as text.
@@ -247,7 +247,7 @@ def read_message(turn: Any) -> Any:
 
 
 def _read_part(part: Any) -> str | None:
-    """The text of a part of a message; None for an image and anything else that is not text."""
+    """Return the text of a part of a message; None for an image and anything else that is not text."""
     if not isinstance(part, Mapping):
         return part if isinstance(part, str) else None
     kind = str(part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), ""))
@@ -260,7 +260,7 @@ def _read_part(part: Any) -> str | None:
 
 
 def _read_text(value: Any) -> str | None:
-    """The text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
+    """Return the text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -284,7 +284,7 @@ Prompt: TypeAlias = str | list[dict[str, Any]]
 
 
 def read_prompt(value: Any, key: str) -> Prompt:
-    """A prompt from a text or a list of messages.
+    """Return a prompt from a text or a list of messages.
 
     Raises:
         InputError: it is neither.
@@ -320,7 +320,7 @@ def read_prompt(value: Any, key: str) -> Prompt:
 
 
 def dump_question(prompt: Prompt) -> str:
-    """A prompt for a text column: its text, or the messages of a conversation as JSON.
+    """Return a prompt for a text column: its text, or the messages of a conversation as JSON.
 
     Example:
         >>> dump_question("Why?"), dump_question([{"role": "system", "content": "Be brief."}])
@@ -330,10 +330,10 @@ def dump_question(prompt: Prompt) -> str:
 
 
 def read_question(value: Any, key: str) -> Prompt:
-    """A prompt from a text, a list of messages, or such a list as JSON, as `dump_question` writes it.
+    """Return a prompt from a text, a list of messages, or such a list as JSON, as `dump_question` writes it.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is neither.
 
     Example:
         >>> read_question('[{"role": "system", "content": "Be brief."}]', "question")
@@ -348,7 +348,7 @@ def read_question(value: Any, key: str) -> Prompt:
 
 
 def as_turns(prompt: Prompt) -> list[dict[str, str]]:
-    """A prompt as messages of role and content.
+    """Return a prompt as messages of role and content.
 
     Example:
         >>> as_turns("Why?")
@@ -360,7 +360,7 @@ def as_turns(prompt: Prompt) -> list[dict[str, str]]:
 
 
 def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    r"""A prompt as one text; each turn of a conversation is prefixed with its role.
+    r"""Return a prompt as one text; each turn of a conversation is prefixed with its role.
 
     Example:
         >>> as_text([{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}])
@@ -372,7 +372,7 @@ def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
 
 
 def quote(value: Any) -> str:
-    """A value for a message, in at most 60 characters.
+    """Return a value for a message, in at most 60 characters.
 
     Example:
         >>> quote("x" * 100)[-6:]

@@ -1,4 +1,4 @@
-"""Opens inputs (files, objects, pipes) decompressed, in UTF-8, and as often as needed."""
+"""Opens inputs (files, objects, pipes) decompressed, in UTF-8, and repeatedly."""
 
 import codecs
 import io
@@ -32,7 +32,7 @@ _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 def name_input(path: str | Path) -> str:
-    """The name of an input in messages.
+    """Return the name of an input in messages.
 
     Example:
         >>> name_input("-"), name_input("rows.csv"), name_input(Path("s3://bucket/rows.csv"))
@@ -42,7 +42,7 @@ def name_input(path: str | Path) -> str:
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether a path is standard input or a pipe rather than a file.
+    """Return whether a path is standard input or a pipe rather than a file.
 
     Example:
         >>> is_stream("-"), is_stream("rows.csv")
@@ -58,7 +58,7 @@ def is_stream(path: str | Path) -> bool:
 
 @contextmanager
 def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReader]:
-    """The stored bytes of an input, seekable; pipes and objects are copied to a temporary file once.
+    """Yield the stored bytes of an input, seekable; pipes and objects are copied to a temporary file once.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -81,7 +81,7 @@ def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedR
 
 @contextmanager
 def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
-    r"""The bytes of a text file: decompressed, UTF-16 as UTF-8, without a byte order mark.
+    r"""Yield the bytes of a text file: decompressed, UTF-16 as UTF-8, without a byte order mark.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -106,7 +106,7 @@ def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
 
 
 def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
-    """The text of a file: decompressed, in UTF-8, without a byte order mark."""
+    """Return the text of a file: decompressed, in UTF-8, without a byte order mark."""
     head, buffered = raw.read(4), raw
     raw.seek(0)
     if head.startswith(_GZIP):
@@ -130,7 +130,7 @@ def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def is_workbook(file: BinaryIO) -> bool:
-    """Whether an open zip archive is an Excel workbook.
+    """Return whether an open zip archive is an Excel workbook.
 
     Example:
         >>> is_workbook(io.BytesIO(b"PK"))
@@ -144,7 +144,7 @@ def is_workbook(file: BinaryIO) -> bool:
 
 
 def _open_member(raw: BinaryIO, name: str) -> io.BufferedReader:
-    """The only file in a zip archive, apart from hidden files and the folder that macOS adds."""
+    """Return the only file in a zip archive, apart from hidden files and the folder that macOS adds."""
     try:
         archive = zipfile.ZipFile(raw)
         files = [part for part in archive.namelist() if not part.endswith("/") and not part.startswith("__MACOSX/")]
@@ -205,7 +205,7 @@ class _ChunkReader(io.RawIOBase):
 
 
 def _copy_once(path: str | Path) -> IO[bytes]:
-    """A temporary file with the content of a pipe, which can be read only once."""
+    """Return a temporary file with the content of a pipe, which can be read only once."""
     state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
     return cache_copy((str(path), state.st_ino), lambda: _copy_pipe(path))
 
@@ -233,7 +233,7 @@ def _copy_pipe(path: str | Path) -> IO[bytes]:
 
 
 def _open_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
-    """A pipe and its first bytes; opened without blocking, since opening a pipe without a writer never returns."""
+    """Open a pipe without blocking (otherwise, one without a writer never returns); also return its first bytes."""
     descriptor = opened_file(Path(path), os.O_RDONLY | WITHOUT_WAITING)
     patience = time.monotonic() + _WRITER_SECONDS
     first = b""

@@ -50,28 +50,28 @@ RUN_FILES: Mapping[str, tuple[str, ...]] = {
     "evolution": ("rubric_versions.jsonl", "evolved.json"),
     "service": ("rubric_versions.jsonl", "evolved.json"),
 }
-"""The files and folders that runs of each kind write next to the manifest and the ledger."""
+"""By kind of run, the files and folders that it writes next to the manifest and the ledger."""
 
 REWARDS = "rewards"
-"""The kind of run that only computes rewards."""
+"""The kind of a run that only computes rewards."""
 
 _MOVING = ".replacing"
 
 FindChanges: TypeAlias = Callable[[Mapping[str, Any]], Sequence[str]]
-"""Finds what differs from the run of a manifest."""
+"""Returns the differences between the new run and the run recorded in a manifest."""
 
 
 def refuse_another_run(directory: Path, kind: str, find_changes: FindChanges, *, replace: bool) -> bool:
-    """Whether this run replaces another one in the directory. The caller holds the directory's lock.
+    """Return whether this run replaces another one in the directory. The caller must hold the directory's lock.
 
     Args:
         directory: the run directory.
         kind: of the run that is about to start, as manifests name it.
-        find_changes: finds what differs from the run of a manifest.
+        find_changes: lists the differences from the run recorded in a manifest.
         replace: whether another run may be replaced.
 
     Raises:
-        InputError: it contains another run, and `replace` is not set; nothing was changed.
+        InputError: the directory contains another run, and `replace` is not set; nothing was changed.
     """
     if (directory / _MOVING).is_dir():
         _move_back(directory)
@@ -89,10 +89,10 @@ class Opening(NamedTuple):
     """How a run opens its directory.
 
     Attributes:
-        wait: wait while another process works in it, instead of failing.
+        wait: wait while another process uses the directory, instead of failing.
         start_over: see `open_ledger`.
-        replace: move another run in it away.
-        parts: shards whose ledgers it merges.
+        replace: move another run in the directory away.
+        parts: the shards whose ledgers are merged into this run's.
     """
 
     wait: bool = False
@@ -105,12 +105,12 @@ class Opening(NamedTuple):
 async def locked_ledger(
     directory: Path, kind: str, find_changes: FindChanges, opening: Opening
 ) -> AsyncIterator[Ledger]:
-    """The ledger of a run directory, under the directory's lock; another run in it is refused or moved away.
+    """Lock a run directory and yield its ledger; another run in the directory is refused or moved away.
 
     Args:
         directory: the run directory.
         kind: of the run, a key of `RUN_FILES`.
-        find_changes: finds what differs from the run of a manifest.
+        find_changes: lists the differences from the run recorded in a manifest.
         opening: how the directory is opened.
 
     Raises:
@@ -147,9 +147,9 @@ def _find_another_run(directory: Path, kind: str, find_changes: FindChanges) -> 
 
 
 def move_run_away(directory: Path) -> Path:
-    """Move the files of the run in a directory to `replaced-N` in it; the ledger and the recorded costs stay.
+    """Move the run's files to the subdirectory `replaced-N`; the ledger and the recorded costs stay.
 
-    They move to a hidden folder first. So after a kill either all of them are in the new folder, or
+    The files are moved to a hidden folder first. So after a kill, either all of them are in the new folder, or
     `refuse_another_run` moves all of them back.
     """
     manifest = read_manifest(directory) or {}
@@ -204,9 +204,9 @@ async def locked(runs: Iterable[Path], *, wait: bool) -> AsyncIterator[None]:
 
 
 async def merge_shards(directory: Path, parts: ShardParts | None, dataset: RubricDataset | None = None) -> None:
-    """Merge the calls of the shards, and of workers that were killed, into the ledger of a run directory, each once.
+    """Merge the calls of the shards and of killed workers into the ledger of a run directory, each exactly once.
 
-    Workers run their shards first.
+    If the run starts its own workers, they run their shards first.
 
     Args:
         directory: the run directory; this process holds its lock, and no ledger in it is open.
@@ -258,7 +258,7 @@ async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset |
 
 
 def _merge_ray_leftovers(directory: Path, lines: Iterable[str]) -> None:
-    """Merge what Ray workers left on this machine; warn about other machines that may have more."""
+    """Merge the ledgers that Ray workers left on this machine; warn about other machines that may have more."""
     here, places = socket.gethostname(), {tuple(json.loads(line)) for line in lines}
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
@@ -275,11 +275,11 @@ def _merge_ray_leftovers(directory: Path, lines: Iterable[str]) -> None:
 
 
 NAME_FILE = "name"
-"""Next to the ledger of a Ray worker; contains its unique name."""
+"""A file next to the ledger of a Ray worker, with the ledger's unique name."""
 
 
 def recover_ledger(folder: Path) -> str:
-    """Commit what a killed Ray worker had not committed; return the unique name of its ledger."""
+    """Commit the calls that a killed Ray worker had not committed; return the unique name of its ledger."""
     if (folder / LEDGER_FOLDER / LEDGER_FILE).exists():
         with run_lock(folder / LEDGER_FOLDER, wait=True), open_ledger(folder):
             pass
@@ -293,7 +293,7 @@ def _merge_ledger(directory: Path, folder: Path, name: str) -> None:
 
 
 def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, places: Sequence[int]) -> None:
-    """Rename the items of a shard's calls to their names in the dataset of all shards."""
+    """Rename the items in a shard's calls from their names in the shard to those in the whole dataset."""
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
     changed = {before: now for before, now in named.items() if before != now}

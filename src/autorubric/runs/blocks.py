@@ -1,4 +1,4 @@
-"""Which records a run works on at a time, and the blocks of them that a driver assigns to cluster workers."""
+"""The records that a run processes at a time, and the blocks of records that a driver assigns to cluster workers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BLOCK = 64
-"""Groups of records in a block; equal records, which share requests, are one group."""
+"""Number of groups of records per block; equal records share requests and form one group."""
 
 
 @dataclass
 class BlockQueue:
-    """Hands out block numbers from 0 on, the unfinished blocks of a lost worker first.
+    """Hands out consecutive block numbers from 0; the unfinished blocks of a lost worker come first.
 
     Example:
         >>> blocks = BlockQueue()
@@ -44,7 +44,7 @@ class BlockQueue:
     _returned: list[int] = field(default_factory=list)
 
     def take(self) -> int | None:
-        """The next block; None if there is no more."""
+        """Return the next block; None if there is no more."""
         if self._returned:
             return heapq.heappop(self._returned)
         if self._next >= self._end:
@@ -58,22 +58,22 @@ class BlockQueue:
             heapq.heappush(self._returned, block)
 
     def end_at(self, block: int) -> None:
-        """Note that a block lies beyond the last record."""
+        """Note that this block lies beyond the last record, so no further blocks are handed out."""
         self._end = min(self._end, block)
 
     def __len__(self) -> int:
-        """How many blocks were put back and not taken again."""
+        """Return the number of blocks that were put back and not taken again."""
         return len(self._returned)
 
 
 class Feed:
-    """The blocks of a cluster worker and its finished records; used in the event loop of its run.
+    """The blocks assigned to a cluster worker, and its finished records. Use it only in the event loop of its run.
 
     Args:
         say: sends a message to the driver.
 
     Attributes:
-        round: how many passes over all records ended before.
+        round: the number of completed passes over all records.
     """
 
     def __init__(self, say: Callable[..., None]) -> None:
@@ -102,13 +102,13 @@ class Feed:
         self._report_if_done(block)
 
     def take_lines(self) -> list[bytes]:
-        """The result lines of records that ended since the last call. Thread-safe."""
+        """Return the result lines of records that ended since the last call. Thread-safe."""
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
     async def receive_records(
         self, grouped: Callable[[], Iterable[Sequence[T]]], key: Callable[[T], int]
     ) -> AsyncGenerator[T, None]:
-        """The records of one block after the other, until the driver has no more."""
+        """Yield the records of each assigned block in turn, until the driver has no more blocks."""
         self._say(ready=True)
         reading, position = iter(grouped()), 0
         while True:
@@ -140,7 +140,7 @@ feed: ContextVar[Feed | None] = ContextVar("feed", default=None)
 
 @contextmanager
 def all_records() -> Iterator[None]:
-    """Within the block, a cluster worker reads all records, as every other run does."""
+    """Within the `with` block, let a cluster worker read all records, as every other run does."""
     before = feed.set(None)
     try:
         yield
@@ -149,16 +149,16 @@ def all_records() -> Iterator[None]:
 
 
 class Room:
-    """How many records may be open at a time.
+    """Limits how many records may be in progress at a time.
 
-    With a budget, a record is opened only while the budget covers what it and the open ones are expected to cost.
-    Otherwise a small budget is spent on many records of which few are finished.
+    With a budget, a record is started only if the budget covers the expected cost of this and all open records.
+    Otherwise a small budget would be spent on many records, few of them finished.
 
     Args:
         window: the maximum number of open records.
         budget: what the run may spend.
-        expected: the cost of a record until one has ended; from then on, their mean. Those that cost nothing, because
-            their replies were recorded, do not count.
+        expected: the assumed cost of a record until the first one has ended; then the mean cost is used. Records that
+            cost nothing because their replies were recorded do not count.
     """
 
     def __init__(self, window: int, budget: Budget | None = None, expected: Amount | None = None) -> None:
@@ -175,7 +175,7 @@ class Room:
             await self._change.wait()
 
     def enter(self, number: int) -> Callable[[object], None]:
-        """Note that the record whose `turn` this is begins; returns what to call when it has ended."""
+        """Note that record `number` begins; return the function to call when it has ended."""
         self._costs[number] = Amount()
         return lambda _: self._leave(number)
 
@@ -192,9 +192,9 @@ class Room:
         return self._budget is None or self._is_covered(self._budget)
 
     def _is_covered(self, budget: Budget) -> bool:
-        """Whether the budget, or this process's share of it, covers the rest of all open records and a new one.
+        """Return whether the budget, or this process's share, covers the rest of all open records and a new one.
 
-        Its last call only goes out if the budget covers the worst case of that call.
+        The worst case of the last call counts too, because it is sent only if the budget covers that.
         """
         unspent, shared = budget.compute_left().plus(budget.reserved).minus(budget.admitted), sharing.get()
         if shared is not None and shared.left is not None:
@@ -213,10 +213,10 @@ async def work_through(
     room: Room,
     run: StoppableRun | None = None,
 ) -> None:
-    """Work on records, as many at a time as there is room for, until all have ended.
+    """Process all records, as many at a time as there is room for.
 
-    Once the `run` is stopped, no further record is started. The first error stops it, also one of the `records`, and
-    is raised when the open records have ended: a call in flight may be billed, so its reply must be recorded.
+    Once the `run` is stopped, no further record is started. The first error, also one raised by `records`, stops it
+    and is raised when the open records have ended: a call in flight may be billed, so its reply must be recorded.
     """
     errors: list[Exception] = []
 
@@ -250,12 +250,12 @@ async def work_through(
 def feed_records(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
-    """The records of a run: all of them, or those that a cluster worker is assigned.
+    """Yield the records of a run: all of them or, in a cluster worker, those assigned to it.
 
     Args:
-        records: of the whole run.
+        records: the records of the whole run.
         key: identifies a record.
-        grouped: returns the records, equal ones in one group; called again to repeat a lost block.
+        grouped: returns the records in groups of equal ones; called again to repeat a lost block.
     """
     own = feed.get()
     return _iter_records(records) if own is None else own.receive_records(grouped, key)

@@ -9,11 +9,11 @@ from autorubric.llm.failure_groups import NOT_MADE, parse_failure
 
 FAILURE, ABSTENTION, UNASKED = "FAILED", "CANNOT_ASSESS", "NOT_REQUESTED"
 NO_VERDICT = frozenset({FAILURE, UNASKED})
-"""The words of judgments that failed or were not requested because the run or its budget ended."""
+"""The words for judgments that failed, or that were not requested because the run or its budget ended."""
 
 
 def read_verdict(vote: Mapping[str, Any]) -> str | None:
-    """The verdict or option label of a vote; None if it failed.
+    """Return the verdict or option label of a vote; None if it failed.
 
     Example:
         >>> read_verdict({"judge_id": "a", "verdict": "MET"}), read_verdict({"selected_label": None, "na": True})
@@ -28,15 +28,15 @@ def read_verdict(vote: Mapping[str, Any]) -> str | None:
 
 
 class StoredCell(NamedTuple):
-    """One criterion of one item, without what is specific to the item (such as the reason): many items share cells.
+    """One criterion of one item, without item-specific parts such as the reason, so that many items can share a cell.
 
     Attributes:
-        name: of the criterion; `C1`, `C2`, … where it has none.
-        requirement: its text.
-        weight: its weight.
+        name: the criterion's name; `C1`, `C2`, … if it has none.
+        requirement: the criterion's text.
+        weight: the criterion's weight.
         word: the verdict or option that counts, `CANNOT_ASSESS`, `FAILED` or `NOT_REQUESTED`.
-        value: what is scored, in [0, 1]; None for an abstention or a failure.
-        votes: judge and word of each vote that did not fail, including superseded ones.
+        value: the scored value, in [0, 1]; None for an abstention or a failure.
+        votes: (judge, word) for each vote that did not fail, superseded votes included.
         scale: the options and the scale type of the criterion, as JSON; empty for a binary one.
     """
 
@@ -54,17 +54,17 @@ class StoredCell(NamedTuple):
         return len({word for _, word in self.votes}) > 1
 
     def resolve_word(self, word: str) -> str:
-        """The word of a label or vote; an abstention where it is an option that is not applicable."""
+        """Return `CANNOT_ASSESS` if the word is an option that means "not applicable", else the word itself."""
         options = json.loads(self.scale)["options"] if self.scale else ()
         return ABSTENTION if any(option["label"] == word and option.get("na") for option in options) else word
 
     def compare_with(self, label: str) -> bool | None:
-        """Whether the verdict is the label; None where one of them abstains or there is no verdict."""
+        """Return whether the verdict equals the label; None if one of them abstains or there is no verdict."""
         decided = {self.resolve_word(label), self.resolve_word(self.word)}.isdisjoint((ABSTENTION, *NO_VERDICT))
         return label == self.word if decided else None
 
     def compute_doubt(self) -> float:
-        """The share of votes that differ; 1 without a verdict."""
+        """Return the share of votes that differ from the verdict; 1 if there is no verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
         if len(self.votes) < 2:
@@ -76,7 +76,7 @@ _VALUES = {"MET": 1.0, "UNMET": 0.0}
 
 
 def read_cells(report: Mapping[str, Any]) -> Iterator[StoredCell]:
-    """The criteria of a report as JSON values.
+    """Yield the criteria of a report as JSON values.
 
     Example:
         >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
@@ -118,7 +118,7 @@ _MOST_REASON = 2_000
 
 
 def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each criterion of an item as pages and cards show it.
+    """Return each criterion of an item as pages and cards show it.
 
     Args:
         record: its result as JSON values; None if it has none.
@@ -157,7 +157,7 @@ def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) ->
 
 
 def list_votes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The votes on a criterion."""
+    """Return the votes on a criterion."""
     return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
 
 
@@ -174,5 +174,5 @@ def _describe_vote(vote: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hash_query(prompt: str) -> int:
-    """A number for items with this prompt."""
+    """Return a hash of the prompt, by which items with the same query are grouped."""
     return int.from_bytes(sha256(prompt.encode("utf-8", "replace")).digest()[:8], signed=True)

@@ -1,6 +1,6 @@
 """How a run differs from the earlier run in its directory, one sentence per difference.
 
-Repeating a finished run leaves its files as they are if nothing that shapes them has changed.
+If nothing that affects the files of a finished run has changed, repeating the run leaves them as they are.
 """
 
 import json
@@ -34,14 +34,14 @@ _OF_TRANSPORT = frozenset(
         *("max_tokens_ceiling", "max_tokens_fixed"),
     }
 )
-"""Fields of a model's configuration that do not change what it answers."""
+"""Fields of a model's configuration that do not affect its replies."""
 
 _UNRECORDED = {"compound": "as_is", "reasoning": "drop"}
-"""Defaults of a grader that manifests leave out, so that those of earlier versions do not change."""
+"""Grader defaults that manifests omit, so that manifests of earlier versions still compare equal."""
 
 
 def describe_change(what: str, before: Any, now: Any) -> str:
-    """A sentence with the old and the new value.
+    """Return a sentence with the old and the new value.
 
     Example:
         >>> describe_change("judges", ["a", "b"], ["a"])
@@ -51,7 +51,7 @@ def describe_change(what: str, before: Any, now: Any) -> str:
 
 
 def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
-    """How a grader differs, in what changes results, from the one in a manifest.
+    """List the differences that affect results between a grader and the one in a manifest.
 
     Fields that an earlier version did not record are not compared.
 
@@ -75,21 +75,21 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
 
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
-    """The configurations of a grader's judges by id; damaged ones are skipped."""
+    """Return the configurations of a grader's judges by judge id; damaged ones are skipped."""
     specs = grader.get("judges")
     judges = specs if isinstance(specs, list | tuple) else ()
     return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
 
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:
-    """Eight hex digits, equal for graders that agree in everything that changes results."""
+    """Return eight hex digits, the same for all graders whose settings give the same results."""
     judges = [_drop_transport(judge) for judge in made_of.get("judges") or ()]
     text = json.dumps({**made_of, "judges": judges, "stand_ins": None}, sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:8]
 
 
 def describe_difference(what: str, there: Any, here: Any) -> str:
-    """A sentence with the values in another run and in this one."""
+    """Return a sentence with the value in another run and the value in this one."""
     return f"{what}: {_format_value(here)}, there {_format_value(there)}"
 
 
@@ -99,13 +99,13 @@ def find_value_changes(
     head: str = "",
     describe: Callable[[str, Any, Any], str] = describe_change,
 ) -> list[str]:
-    """How nested settings differ; an absent setting and an empty list count as None.
+    """List the differences between nested settings; an absent setting and an empty list count as None.
 
     Args:
         before: the settings of the earlier run.
         now: the settings of this run.
         head: the start of each sentence.
-        describe: makes a sentence of the name and both values.
+        describe: returns a sentence for the name and both values.
 
     Example:
         >>> find_value_changes({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
@@ -120,11 +120,11 @@ def find_value_changes(
 
 
 def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """How a run differs from the earlier one in its directory, if that one may have paid for a call.
+    """List the differences from the earlier run in the directory, if that run may have paid for a call.
 
     Args:
-        manifest: of the run in the directory; empty if there is none.
-        now: what shapes this run.
+        manifest: the manifest of the run in the directory; empty if there is none.
+        now: everything that affects this run's results.
         free: names in `now` that may differ.
 
     Example:
@@ -133,7 +133,7 @@ def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: 
         >>> find_run_changes({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
         ['writer: a before, now b']
     """
-    # A killed process leaves the number of calls from its start.
+    # The manifest of a killed process still has the number of calls at its start.
     if not manifest.get("calls") and manifest.get("status") != "running":
         return []
     both = manifest.get("made_of") or {}, now
@@ -142,7 +142,7 @@ def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: 
 
 
 def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
-    """How a dataset differs from the one that was graded in a directory; see `find_item_changes`.
+    """List the differences from the dataset that was graded in a directory; see `find_item_changes`.
 
     Args:
         directory: the run directory, with the copy of the dataset.
@@ -160,7 +160,7 @@ def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: 
 
 
 def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
-    """The current index of each item of the dataset stored in a directory; -1 for one that is gone or changed.
+    """Return the current index of each item of a directory's stored dataset; -1 for items that are gone or changed.
 
     Args:
         directory: the run directory.
@@ -184,7 +184,7 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
 def write_dataset(
     directory: Path, content: bytes, places: Sequence[int], stored: Mapping[int, tuple[float, bytes]]
 ) -> None:
-    """Write the dataset of a run; if items have moved, rewrite the lines of earlier sessions.
+    """Write the dataset of a run; if items have moved, rewrite the result lines of earlier sessions.
 
     Args:
         directory: the run directory.
@@ -202,7 +202,7 @@ def write_dataset(
 
 
 def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
-    """How a dataset differs from the one that was graded; added items and changed labels do not count.
+    """List the differences from the dataset that was graded; added items and changed labels do not count.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -249,7 +249,7 @@ def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge without transport settings; pasted forms of one address are equal."""
+    """Return a judge without its transport settings; different spellings of one address become equal."""
     judge = _drop_transport(judge)
     if isinstance(address := judge["model"].get("api_base"), str):
         judge["model"]["api_base"] = cut_to_base(address)
@@ -257,7 +257,7 @@ def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hash_items(dataset: RubricDataset) -> list[int]:
-    """A hash of everything that the verdicts on each item depend on."""
+    """Return a hash of everything that the verdicts on each item depend on."""
     rubrics: dict[int, str] = {}
     found = []
     for index, item in enumerate(dataset):
@@ -277,7 +277,7 @@ def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
 
 
 def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
-    """How the item at an index has changed: its texts, then its criteria."""
+    """Describe the changes of the item at an index: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
         ("submission", before[index].submission, now[index].submission),
@@ -309,13 +309,13 @@ _NOTE = "finished"
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What shapes a run, and the files that it writes.
+    """Everything that affects a run's files, and the files themselves.
 
     The ledger keeps the digest of both, so a run whose ledger is lost or replaced does not count as finished.
 
     Attributes:
         ledger: the run's ledger.
-        made_of: everything that shapes the files except the code, as JSON values; other values count by their text.
+        made_of: everything that affects the files except the code, as JSON values; other values count by their text.
         files: the files that the run writes; a missing one differs from an empty one.
     """
 
@@ -324,7 +324,7 @@ class FinishedRun:
     files: tuple[Path, ...]
 
     def find(self) -> Any:
-        """The value kept when the same run finished; None if it did not, or files or replies have changed since."""
+        """Return what `keep` recorded; None if this run did not finish, or files or replies have changed since."""
         found = self.ledger.find_note(_NOTE)
         if found is None or found["digest"] != self._digest() or not self.ledger.is_intact:
             return None
@@ -354,7 +354,7 @@ def _hash_file(path: Path) -> bytes:
 
 @cache
 def _list_code_files() -> list[list[Any]]:
-    """Names, sizes and times of this package's files, because a working copy changes without a new version."""
+    """Return names, sizes and times of this package's files: a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
     files = [Path(at, name) for at, _, names in os.walk(folder) if "__pycache__" not in at for name in names]
     start = len(str(folder)) + 1

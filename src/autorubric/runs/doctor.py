@@ -48,7 +48,7 @@ _MEGABYTES = 16
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Versions, extras, limits, and the names of the keys that are set.
+    """Check versions, extras, limits, and which API keys are set (by name).
 
     Example:
         >>> found = {f.subject: f.value for f in check_environment({"OPENAI_API_KEY": "sk-planted"})}
@@ -77,11 +77,11 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))
-"""Versions with the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
+"""Earlier versions that also have the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
 
 
 def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
-    """The version of SQLite, and which known bugs it has.
+    """Check the version of SQLite for known bugs.
 
     Example:
         >>> check_sqlite("3.51.3").verdict, check_sqlite("3.52.0").verdict, check_sqlite("3.40.1").verdict
@@ -103,7 +103,7 @@ def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
 
 
 def check_disk(directory: Path) -> Iterator[DoctorFinding]:
-    """Filesystem, free space, writing speed, and how long a durable write takes.
+    """Check the filesystem, the free space, the writing speed, and the duration of a durable write.
 
     Example:
         >>> [f.verdict for f in check_disk(Path("/no/such/folder"))]
@@ -129,7 +129,7 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
 
 
 def _find_other_projects() -> Iterator[DoctorFinding]:
-    """Other distributions that install a package called autorubric; the one installed last replaces our files."""
+    """Find other distributions with a package called autorubric; the one installed last replaces our files."""
     others = {
         re.sub(r"[-_.]+", "-", found.name or "").lower(): found.version
         for found in (
@@ -205,7 +205,7 @@ class DoctorFinding:
     Attributes:
         subject: what was checked.
         value: what was found.
-        verdict: `ok`, `note` (works, but worth knowing) or `problem`.
+        verdict: `ok`, `note` (works, with a remark) or `problem`.
         advice: what to do, or what it means.
     """
 
@@ -237,9 +237,9 @@ async def check_endpoint(
     key_env: str | None = None,
     plain_http: bool = False,
 ) -> list[DoctorFinding]:
-    """Whether an endpoint answers, and whether each of the named models does.
+    """Check whether an endpoint answers, and whether each of the named models does.
 
-    Nothing is generated, except a reply of a few tokens from each named model.
+    No tokens are generated, except a reply of a few tokens from each named model.
 
     Args:
         base_url: the address; by default that of the provider of the first model.
@@ -248,7 +248,7 @@ async def check_endpoint(
         plain_http: whether the key may be sent over plain HTTP to any host.
 
     Raises:
-        ConfigError: no model could have this address, name or key.
+        ConfigError: the address, the name or the key is invalid for any model.
 
     Example:
         >>> import asyncio
@@ -301,7 +301,7 @@ async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -
 
 
 def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
-    """The names in a list of models, or None if the body is something else."""
+    """Return the names in a list of models, or None if the body is something else."""
     try:
         content: Any = parse_json(body.decode())
     except ValueError:
@@ -319,12 +319,11 @@ async def _assess_endpoint(
     where, took = endpoint.base_url, f"after {listing.seconds * 1e3:.0f} ms"
     value = f"{where}: HTTP {listing.status} {took}"
     if 300 <= listing.status < 400:
-        return DoctorFinding(
-            "endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL"
-        )
+        advice = "it redirects, and keys are not sent to other addresses; correct the base URL"
+        return DoctorFinding("endpoint", value, "problem", advice)
     status = listing.status if listing.status in (401, 403) else await _request_chat_status(session, endpoint)
     if status in (401, 403):
-        advice = "it needs a key, or another one; name its variable with --api-key-env"
+        advice = "the key is missing or wrong; name its environment variable with --api-key-env"
         return DoctorFinding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
     if status in _NO_SUCH_PATH or 300 <= status < 400:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
@@ -340,7 +339,7 @@ async def _assess_endpoint(
 
 
 async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """The status of a request without messages, which generates nothing; corrected by what the answer says."""
+    """Return the HTTP status of a request without messages, which generates nothing; the answer may correct it."""
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         found = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
@@ -353,7 +352,7 @@ async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoin
 
 
 async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
-    """The corrected base URL, if something answers there."""
+    """Return the corrected base URL, if something answers there."""
     root = urlsplit(endpoint.base_url)._replace(path="/v1").geturl()
     for base_url in dict.fromkeys((endpoint.build_url("/v1"), root)):
         other = replace(endpoint, base_url=base_url)

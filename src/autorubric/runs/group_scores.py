@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS = 100
 _FEW = 10
-"""Fewer queries give an interval that a few more answers may change much."""
+"""With fewer queries, a few more answers may change the interval considerably."""
 
 
 class GroupedItem(NamedTuple):
-    """What the comparison needs of an item.
+    """The parts of an item that the comparison uses.
 
     Attributes:
         name: its id or place, for messages.
-        metadata: its metadata, which has the group.
-        query: the query that it answers, as queries are compared.
+        metadata: its metadata, which names the group.
+        query: the query that it answers, normalized for comparison (`fold_query`).
         score: its score; None if it has none that counts.
-        abstained: whether the judge abstained on a criterion of it.
+        abstained: whether the judge abstained on any of its criteria.
     """
 
     name: str
@@ -40,7 +40,7 @@ class GroupedItem(NamedTuple):
 
     @classmethod
     def from_result(cls, result: ItemResult) -> GroupedItem:
-        """An item with its result."""
+        """Return an item with its result."""
         entries = getattr(result.report, "report", None) or ()
         abstained = any(entry.error is None and entry.score_value is None for entry in entries)
         score = None if result.error is not None else result.report.score
@@ -52,9 +52,9 @@ class GroupScore(MetricModel):
 
     Attributes:
         name: the value of the column.
-        items: how many items have it.
+        items: the number of items with this value.
         scored: how many of them have a score; the others failed, were not requested or have only abstentions.
-        abstained: scored items with an abstention on some criterion.
+        abstained: the number of scored items with an abstention on some criterion.
         queries: how many queries the scored items answer.
         mean: the mean score; None without scores.
         ci: its 95% interval, clustered by query if queries have several answers of the group.
@@ -125,7 +125,7 @@ class GroupComparison(Displayed, MetricModel):
 
 
 def compare_groups(items: Iterable[GroupedItem], by: str) -> GroupComparison:
-    """The mean score of each group, and the paired differences between groups.
+    """Return the mean score of each group, and the paired differences between groups.
 
     Args:
         items: all items of the run, also those without a score.
@@ -155,7 +155,7 @@ def compare_groups(items: Iterable[GroupedItem], by: str) -> GroupComparison:
 
 
 def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments], dict[str, tuple[int, int]], int]:
-    """The scores of each group, how many items and abstentions it has, and how many items have no group."""
+    """Return each group's scores, its numbers of items and abstentions, and the number of items without a group."""
     scores, counts, missing, columns = dict[str, Moments](), dict[str, tuple[int, int]](), 0, dict[str, None]()
     for item in items:
         columns.update(dict.fromkeys(item.metadata))
@@ -165,7 +165,7 @@ def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments],
             continue
         if isinstance(value, list | dict):
             kind = type(value).__name__
-            raise InputError(f"item {item.name}: {by!r} is of type {kind}; expected a name, number or truth value")
+            raise InputError(f"item {item.name}: {by!r} is of type {kind}; expected a string, number or boolean")
         name = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
         group = scores.setdefault(name, Moments(clusters={}))
         if item.score is not None:
@@ -174,7 +174,7 @@ def _collect(items: Iterable[GroupedItem], by: str) -> tuple[dict[str, Moments],
         counts[name] = whole + 1, abstained + (item.abstained and item.score is not None)
     if not scores:
         known = f"the metadata of the items has {join_first([*columns])}" if columns else "the items have no metadata"
-        raise InputError(f"no item has a value of {by!r}; {known}")
+        raise InputError(f"no item has a value for {by!r}; {known}")
     if len(scores) > _MOST_GROUPS:
         raise InputError(
             f"{by!r} has {len(scores):,} different values; at most {_MOST_GROUPS} groups are compared, so choose a "

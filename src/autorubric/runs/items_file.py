@@ -44,12 +44,12 @@ _KEYS = {"item_idx", "duration_seconds", "report", "error"}
 class ItemsFile:
     """The item results of a run in progress. Memory is one offset per item.
 
-    A killed process leaves whole lines and at most one torn line at the end, which readers skip.
+    A killed process leaves complete lines and at most one partial line at the end, which readers skip.
 
     Args:
         path: the file.
-        held: the lines of earlier sessions that still count. The file is not replaced until this session has
-            added all of these items, so that a kill loses none; lines of items that it does not add are kept.
+        held: the lines of earlier sessions that still count. The file is replaced only when this session has added
+            all of these items, so that a kill loses none; lines of items that it does not add are kept.
     """
 
     def __init__(self, path: Path, stored: Mapping[int, tuple[float, bytes]]) -> None:
@@ -65,7 +65,7 @@ class ItemsFile:
         self._file: FileIO = (self._draft or path).open("w+b", buffering=0)
 
     def add(self, index: int, line: str | bytes) -> None:
-        """Append the line of an item; one that a full disk cuts off is overwritten by the next."""
+        """Append the line of an item; a line cut off by a full disk is overwritten by the next one."""
         data = (line.encode() if isinstance(line, str) else line) + b"\n"
         self._file.seek(self._end)
         written = 0
@@ -80,11 +80,11 @@ class ItemsFile:
             self._draft = None
 
     def list_remaining(self) -> list[int]:
-        """The items of earlier sessions that this one has not added."""
+        """Return the items of earlier sessions that this one has not added."""
         return [index for index in self._held if index not in self._slots]
 
     def read_lines(self) -> Iterator[bytes]:
-        """The lines of this session and the remaining earlier ones, in the order of items."""
+        """Yield the lines of this session and the remaining earlier ones, in the order of items."""
         for index in sorted((*self._slots, *self.list_remaining())):
             slot = self._slots.get(index)
             if slot is None:
@@ -108,9 +108,9 @@ class ItemsFile:
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of an items file in the order of items; the last one counts if an item has several.
+    """Yield the records of an items file in the order of items; if an item has several, only the last one.
 
-    A torn last line, left by a killed process, is skipped.
+    A partial last line, left by a killed process, is skipped.
 
     Raises:
         InputError: another line is damaged, or it is not a regular file.
@@ -131,12 +131,12 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, in their order; read from disk on each use.
+    """The duration and the line of each item in an items file, in the order of items; read from disk on each use.
 
-    Empty without a file. If the file is replaced meanwhile, the old one is still read.
+    Empty if there is no file. If the file is replaced meanwhile, the old one is still read.
 
     Attributes:
-        damaged: the numbers (from 1) of damaged lines, which are skipped; a torn last line is not one of them.
+        damaged: the numbers (from 1) of damaged lines, which are skipped; a partial last line does not count.
         is_changed: whether the file differs from what the run wrote, by the CRC-32 in the manifest.
         missing: how many items that the manifest lists as completed are missing.
     """
@@ -196,8 +196,8 @@ class MergedLines(Mapping[int, tuple[float, bytes]]):
     """The lines of several files as one file, in the order of its items, read from disk on each use.
 
     Args:
-        files: each with the index of its items in the merged file, -1 for an item that has none. Of several
-            lines of one item, that of the last file counts.
+        files: each with the indices of its items in the merged file, -1 for items that are left out. If several files
+            have a line for one item, the last file counts.
     """
 
     def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
@@ -229,7 +229,7 @@ class MergedLines(Mapping[int, tuple[float, bytes]]):
 
 
 def renumber_line(line: bytes, index: int) -> bytes:
-    """The line of an item with another index.
+    """Return an item's line with its index replaced.
 
     Example:
         >>> renumber_line(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
@@ -243,7 +243,7 @@ def _describe_damage(path: Path, place: str) -> str:
 
 
 def _parse_head(line: bytes) -> tuple[int, float] | None:
-    """Index and duration of a line that another program wrote; None for a damaged or torn one."""
+    """Read index and duration from a line that another program wrote; None if it is damaged or incomplete."""
     try:
         record = json.loads(line)
         index, duration = record["item_idx"], float(record["duration_seconds"])
@@ -253,7 +253,7 @@ def _parse_head(line: bytes) -> tuple[int, float] | None:
 
 
 def dump_report(report: Report) -> str:
-    """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
+    """Return the report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
     Criteria, which are many, omit fields that have their default.
 
@@ -271,7 +271,7 @@ def dump_report(report: Report) -> str:
 
 
 def parse_report(record: Mapping[str, Any]) -> Report:
-    """The report from its JSON values.
+    """Return the report from its JSON values.
 
     Raises:
         InputError: they are not a report.
@@ -295,7 +295,7 @@ def parse_report(record: Mapping[str, Any]) -> Report:
 
 
 def read_report(path: Path, record: Mapping[str, Any]) -> Report:
-    """The report in a record of an items file.
+    """Return the report in a record of an items file.
 
     Raises:
         InputError: it is damaged.
@@ -316,7 +316,7 @@ class StoredRun:
 
     Attributes:
         directory: the run directory.
-        dataset: its copy of what was graded.
+        dataset: the copy of the graded dataset.
         manifest: what was run, and its progress.
         grader_config: the configuration of its grader, as the manifest records it.
     """
@@ -353,7 +353,7 @@ class StoredRun:
 
 
 def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a record; None if it has none."""
+    """Return the criteria of the report in a record; None if it has none."""
     try:
         criteria = [entry.criterion for entry in parse_report(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
@@ -362,7 +362,7 @@ def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
 
 
 def read_run(folder: Path) -> StoredRun:
-    """The run of a directory.
+    """Return the run of a directory.
 
     AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from autorubric.errors import InputError, MissingFileError, problems_at, warn
+from autorubric.errors import InputError, MissingFileError, warn
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
 CHANGED = "changed"
-"""Instead of the digest of an items file that may contain lines changed after the run."""
+"""Recorded instead of a digest if the items file may contain lines that were changed after the run."""
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("made_of", "settings", "models", "templates", "counts", "grader_config", "eval_config"), dict),
     "total_duration_seconds": int | float,
@@ -36,9 +36,9 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """The manifest of a run directory; None if there is none or it cannot be read.
+    """Return the manifest of a run directory; None if there is none or it cannot be read.
 
-    A manifest is only a view, so values of the wrong type are ignored.
+    Results do not depend on the manifest, so values of the wrong type are ignored.
     """
     path = directory / MANIFEST_FILE
     if not os.path.isfile(path):  # noqa: PTH113 (a name that is too long is not an error here)
@@ -53,7 +53,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
 
 
 def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -> str:
-    """Why a path is not a run directory: there is nothing, or it is a file, or it lacks something.
+    """Explain why a path is not a run directory: it does not exist, is a file, or lacks a required file.
 
     Example:
         >>> describe_no_run(Path("/"))
@@ -69,7 +69,7 @@ def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -
 
 
 def require_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of a run directory.
+    """Return the manifest of a run directory.
 
     Raises:
         MissingFileError: there is none, or it cannot be read.
@@ -100,7 +100,7 @@ class ExperimentManifest:
         dataset_name: the dataset's name.
         dataset_hash: the digest of everything in the dataset.
         total_items: items to grade.
-        status: `running` (or killed), `completed` (every item has its verdicts), `failed` (some have not).
+        status: `running` (or killed), `completed` (all items have verdicts) or `failed` (some do not).
         completed_indices: items whose every criterion has a verdict.
         error: why the last run ended early; None if it did not.
         started_at: when the last run began.
@@ -109,7 +109,7 @@ class ExperimentManifest:
         dataset_path: the copy of the dataset, in the directory.
         grader_config: the configuration of the grader, for the record.
         eval_config: settings of the last run.
-        calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
+        calls: calls in the ledger, all runs together; None if the directory has no ledger.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
         items_digest: the digest of the items file when the last run ended; see `digest_lines`.
 
@@ -139,7 +139,7 @@ class ExperimentManifest:
     items_digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The manifest as JSON values."""
+        """Return the manifest as JSON values."""
         record = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         for name in _TIMES:
             record[name] = record[name].isoformat() if record[name] else None
@@ -147,14 +147,19 @@ class ExperimentManifest:
         return record
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ExperimentManifest:
+    def from_dict(cls, data: dict[str, Any], where: str = "") -> ExperimentManifest:
         """The manifest from JSON values; unknown keys are ignored.
+
+        Args:
+            data: the values.
+            where: the head of every message.
 
         Raises:
             InputError: it is not a mapping, a key is missing, or a time is not valid.
         """
+        problem = f"{where}not the manifest of an experiment"
         if not isinstance(data, dict):
-            raise InputError(f"not the manifest of an experiment: expected a mapping, got {type(data).__name__}")
+            raise InputError(f"{problem}: expected a mapping, got {type(data).__name__}")
         known = {spec.name for spec in fields(cls)}
         values = {"dataset_name": None} | {key: value for key, value in data.items() if key in known}
         try:
@@ -163,9 +168,9 @@ class ExperimentManifest:
             values["completed_indices"] = set(values["completed_indices"])
             return cls(**values)
         except KeyError as error:
-            raise InputError(f"not the manifest of an experiment: no key {error}") from None
+            raise InputError(f"{problem}: no key {error}") from None
         except (TypeError, ValueError) as error:
-            raise InputError(f"not the manifest of an experiment: {error}") from None
+            raise InputError(f"{problem}: {error}") from None
 
     def save(self, directory: Path) -> None:
         """Replace the manifest of `directory`, atomically."""
@@ -186,7 +191,7 @@ class ExperimentManifest:
 
 
 def load_manifest(directory: Path) -> ExperimentManifest:
-    """The manifest of an experiment directory.
+    """Return the manifest of an experiment directory.
 
     Raises:
         MissingFileError: there is none.
@@ -202,12 +207,11 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     if kind != "evaluation":
         rubrics = f", with its rubrics in {directory / 'final.jsonl'}" if kind == "synthesis" else ""
         raise InputError(f"{directory} is a run of {kind}{rubrics}; expected a run of `autorubric grade`")
-    with problems_at(f"{directory}/manifest.json: "):
-        return ExperimentManifest.from_dict(found)
+    return ExperimentManifest.from_dict(found, f"{directory / MANIFEST_FILE}: ")
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:
-    """The CRC-32 of a file's lines, to detect damage. It takes a tenth of the time of parsing them.
+    """Return the CRC-32 of a file's lines, to detect damage. It is ten times as fast as parsing them.
 
     Example:
         >>> digest_lines([b"{}"])
@@ -240,15 +244,15 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
 
 
 def find_ledger_folder(directory: Path) -> Path | None:
-    """The folder of a run directory that holds its ledger; None if there is none.
+    """Return the folder of a run directory that holds its ledger; None if there is none.
 
     Example:
         >>> find_ledger_folder(Path("no-such-run")) is None
         True
     """
-    # A grader with a `run_dir` keeps its ledger in that directory itself.
+    # A grader with a `run_dir` keeps its ledger directly in that directory.
     own = directory / LEDGER_FOLDER
-    # In a folder of another user, any file may be: opening the ledger says why it cannot be read.
+    # A folder of another user cannot be inspected; opening the ledger then says why it cannot be read.
     if os.path.lexists(own / LEDGER_FILE) or _is_closed(own):
         return own
     return directory if os.path.lexists(directory / LEDGER_FILE) else None

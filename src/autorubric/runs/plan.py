@@ -44,20 +44,20 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """What is graded, by which grader, where and how.
+    """The dataset, the grader, the directory and the settings of a run.
 
     Attributes:
         dataset: what is graded.
         grader: the grader.
         directory: the experiment directory.
         window: the maximum number of items in progress; None takes the grader's calls in flight.
-        prefix_first: let the first call of an item go ahead alone.
-        resume: False requests everything again.
+        prefix_first: send the first call of an item alone.
+        resume: False ignores recorded replies and sends all requests again.
         settings: the run's settings, as the manifest records them.
-        wait: wait while another process works in the directory, instead of failing.
+        wait: wait while another process uses the directory, instead of failing.
         share_equal: let equal items share their replies, instead of asking about each.
         replace: replace another run in the directory; its files move to their own folder.
-        compared: names in `settings` that change results.
+        compared: names in `settings` that affect results.
         parts: the shards that this run merges without sending requests; None for every other run.
         same_items: whether the items must be those of the earlier run; False if models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
@@ -79,7 +79,7 @@ class ExperimentPlan:
     write_tables: Callable[[], object] | None = None
 
     def find_changes(self, content: bytes, manifest: Mapping[str, Any]) -> list[str]:
-        """What differs, in what changes results, from the run of a manifest.
+        """List the differences that affect results from the run recorded in a manifest.
 
         Args:
             content: the dataset as it is written to a file.
@@ -94,7 +94,7 @@ class ExperimentPlan:
 
 
 def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
-    """The configuration of a grader, as manifests record it."""
+    """Return the configuration of a grader, as manifests record it."""
     describe = getattr(grader, "describe", dict)
     own = grader.fingerprint() if isinstance(grader, Grader) and not isinstance(grader, CriterionGrader) else None
     return {"type": type(grader).__name__, **describe(), **({} if own is None else {"fingerprint": own})}
@@ -103,7 +103,7 @@ def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
 def find_judging_changes(
     manifest: Mapping[str, Any], grader: Grader[Any], settings: Mapping[str, Any], compared: Iterable[str]
 ) -> list[str]:
-    """How the grader and the `compared` settings differ from those in the manifest of an earlier run."""
+    """List the differences of the grader and the `compared` settings from those in the manifest of an earlier run."""
     recorded = manifest.get("eval_config") or {}
     before = {name: recorded[name] for name in compared if name in recorded}
     changes = find_grader_changes(manifest.get("grader_config"), describe_grader(grader))
@@ -112,7 +112,7 @@ def find_judging_changes(
 
 @asynccontextmanager
 async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tuple[EvaluationRun, ExperimentManifest]]:
-    """A run that is ready to execute; its end is recorded when the block exits.
+    """Prepare a run and yield it ready to execute; its end is recorded when the block exits.
 
     Args:
         plan: what to run.
@@ -174,7 +174,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
 
 
 async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
-    """Attach the executor of the grader, which records in the run's own ledger if there is one."""
+    """Attach the grader's executor, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
@@ -185,7 +185,7 @@ async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: 
 async def _build_finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """The record of an earlier finish; None without a ledger, in merges and cluster workers, or with foreign code."""
+    """Build the record of a finished run; None without a ledger, in merges and workers, or with custom code."""
     grader = plan.grader
     if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
@@ -216,7 +216,7 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
 
 
 def _read_earlier_lines(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> MergedLines:
-    """The duration and the line of each finished item, from the shards or from earlier sessions in this directory."""
+    """Read the duration and the line of each finished item, from the shards or this directory's earlier sessions."""
     here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
     if plan.parts is None:
         return MergedLines(here)
@@ -292,14 +292,14 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
 
 
 def _find_rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
-    """Each distinct rubric of the dataset, by the index of its first item."""
+    """Return each distinct rubric of the dataset, by the index of its first item."""
     seen: dict[int, int] = {}
     rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
     return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
 
 
 def _locate_problem(problem: str, indices: list[int], dataset: RubricDataset) -> str:
-    """The problem, prefixed with the item whose own rubric has it."""
+    """Return the problem, prefixed with the item if the rubric is the item's own."""
     first = indices[0]
     if dataset[first].rubric is None:
         return problem
@@ -315,7 +315,7 @@ class EvalConfig:
     """Settings of an `EvalRunner`.
 
     Attributes:
-        fail_fast: stop at the first item that fails: cancel what is in flight and raise.
+        fail_fast: at the first item that fails, cancel the calls in flight and raise.
         show_progress: show progress; see `ProgressDisplay`.
         progress_style: kept for compatibility; both styles show the same.
         max_concurrent_items: the maximum number of items in progress; None takes the grader's calls in flight.
@@ -324,8 +324,8 @@ class EvalConfig:
             refused without `replace`.
         experiments_dir: the parent of experiment directories.
         resume: False requests everything again; earlier replies stay on record and count toward the budget.
-        prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
-            compute the item's once.
+        prefix_first: send the first call of an item alone, so that endpoints with a prefix cache compute the item's
+            prompt prefix only once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
             default, each item has its own requests.
         replace: replace another run in the directory; its files move to `replaced-N` there, and its saved replies
@@ -368,7 +368,7 @@ class EvalConfig:
 
 
 def name_experiment(dataset: RubricDataset, content: bytes) -> str:
-    """The default name of an experiment: the dataset's name and a digest of its content.
+    """Return the default name of an experiment: the dataset's name and a digest of its content.
 
     Args:
         dataset: what is evaluated.
@@ -383,7 +383,7 @@ def name_experiment(dataset: RubricDataset, content: bytes) -> str:
 
 
 def hash_dataset(content: bytes) -> str:
-    """The first 16 digits of the SHA-256 of a dataset as it is written to a file.
+    """Return the first 16 digits of the SHA-256 of a dataset as it is written to a file.
 
     Example:
         >>> hash_dataset(b"{}")

@@ -27,7 +27,7 @@ REPORT_SECONDS = 0.25
 class StageState:
     """The progress of one stage: rows done, in progress and failed; failed rows do not count as done.
 
-    `in_flight` counts calls that a model works on or, with `unit` set, whatever the unit names.
+    `in_flight` counts calls in flight or, if `unit` is set, whatever the unit names.
     """
 
     name: str
@@ -42,8 +42,8 @@ class RunState:
     """The progress of a run.
 
     Attributes:
-        rows: rows in total.
-        finished: rows that ended.
+        rows: the total number of rows.
+        finished: the number of rows that ended.
         stages: each stage.
         calls: model calls of this session that have ended, also those that failed.
         reused: answers that were recorded before.
@@ -53,7 +53,7 @@ class RunState:
         retries: attempts of this session that were followed by another one.
         rate_limited: the retries after a rate limit (HTTP 429).
         stand_ins: a sentence for each built-in model that stands in for a real one.
-        outage: which models have not replied for how long, and why; empty if the run goes on.
+        outage: which models have not replied, for how long and why; empty if there is no outage.
 
     Example:
         >>> state = RunState(rows=8, finished=2, stages=[], calls=6, reused=0, tokens=900, cost=0.01)
@@ -83,7 +83,7 @@ class RunState:
         activity: Iterable[Activity],
         stand_ins: Sequence[str] = (),
     ) -> RunState:
-        """The state of a run whose calls are counted in `activity`."""
+        """Return the state of a run whose calls are counted in `activity`."""
         roles = list(activity)
         return cls(
             rows=rows,
@@ -101,7 +101,7 @@ class RunState:
 
 
 class Timing(NamedTuple):
-    """Seconds since the start, before the first call and in outages, and since a row ended; rows reused."""
+    """Seconds since the start, before the first call and in outages, and since a row ended; number of reused rows."""
 
     elapsed: float
     reading: float = 0.0
@@ -256,7 +256,7 @@ class _NotebookView:
 
 
 def _find_notebook_display() -> Callable[..., Any] | None:
-    """IPython's `display` where this process is a notebook's kernel, else None."""
+    """Return IPython's `display` function if this process is the kernel of a notebook, else None."""
     shell = import_module("IPython").get_ipython()
     display: Callable[..., Any] = import_module("IPython.display").display
     return display if getattr(shell, "kernel", None) is not None else None
@@ -347,7 +347,7 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
 
 
 def format_outages(outages: Outages) -> str:
-    """What to say about models that do not reply.
+    """Describe the models that do not reply, and why.
 
     Example:
         >>> format_outages({"m": lambda: (80.0, "HTTP 503: 'loading'"), "other": lambda: None})
@@ -360,7 +360,7 @@ def format_outages(outages: Outages) -> str:
 
 
 def format_count(number: int) -> str:
-    """A count in at most four characters and a unit.
+    """Return a count in at most four characters and a unit.
 
     Example:
         >>> format_count(999), format_count(12_000), format_count(3_400_000)
@@ -373,7 +373,7 @@ def format_count(number: int) -> str:
 
 
 def format_cost(cost: float | None, unknown: str = "cost unknown") -> str:
-    """A cost in dollars, or the words for an unknown one.
+    """Return a cost in dollars, or the words for an unknown one.
 
     Example:
         >>> format_cost(1500), format_cost(0.0012), format_cost(None)
@@ -385,7 +385,7 @@ def format_cost(cost: float | None, unknown: str = "cost unknown") -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours.
+    """Return a duration in seconds, minutes or hours.
 
     Example:
         >>> format_duration(42), format_duration(125), format_duration(7260)

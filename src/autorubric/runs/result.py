@@ -88,19 +88,19 @@ class ItemResult(Displayed):
         return as_html("Submission", submission) + as_html("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
-        """The result as one line of JSON; the item itself is left to the dataset."""
+        """Return the result as one line of JSON, without the item, which is in the dataset."""
         error = json.dumps(self.error)
         head = f'"item_idx":{self.item_idx},"duration_seconds":{self.duration_seconds:.6f},"error":{error}'
         return f'{{{head},"report":{dump_report(self.report)}}}'
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values; the item itself is left to the dataset."""
+        """Return the result as JSON values, without the item, which is in the dataset."""
         record: dict[str, Any] = json.loads(self.to_line())
         return record
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], item: DataItem) -> ItemResult:
-        """The result of JSON values, as `to_dict` writes them.
+        """Build a result from JSON values, as `to_dict` returns them.
 
         Raises:
             ValueError: they are not a result.
@@ -120,8 +120,8 @@ class EvalResult(Displayed):
     """The result of an evaluation.
 
     Attributes:
-        item_results: the items that were graded or failed, in the dataset's order. A run that was stopped has
-            not opened them all.
+        item_results: the items that were graded or failed, in the dataset's order. If the run was stopped, items that
+            were not started are missing.
         total_items: items of the dataset.
         successful_items: items with a report that counts.
         failed_items: items without one, also those that were not requested completely because the run was stopped.
@@ -190,7 +190,7 @@ class EvalResult(Displayed):
         return f"<EvalResult{name}: {', '.join(parts)}>"
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each criterion of each item, as in the tables of `autorubric grade -f`."""
+        """Yield a row for each criterion of each item, as in the tables of `autorubric grade -f`."""
         from autorubric.runs.tables import VoteColumns, build_rows
 
         judges = (self.grader_config or {}).get("judges") or ()
@@ -199,7 +199,7 @@ class EvalResult(Displayed):
             yield from build_rows(found.to_dict(), found.item, votes)
 
     def _select_rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each item."""
+        """Yield a row for each item."""
         for found in self.item_results:
             yield {
                 "item_idx": found.item_idx,
@@ -210,7 +210,7 @@ class EvalResult(Displayed):
             }
 
     def _render_above(self) -> str:
-        """A histogram of scores, and the mean value of each criterion with its interval."""
+        """Return a histogram of scores, and the mean value of each criterion with its interval."""
         scores = self.get_scores()
         if not scores:
             return ""
@@ -225,22 +225,22 @@ class EvalResult(Displayed):
         return join_charts(charts)
 
     def get_scores(self) -> list[float]:
-        """The scores of the items that have one, in order; fewer than `item_results` if items failed.
+        """Return the scores of the items that have one, in order; fewer than `item_results` if items failed.
 
         `[item.report.score for item in result.item_results]` has None in their places.
         """
         return [r.report.score for r in self.filter_successful() if r.report.score is not None]
 
     def get_reports(self) -> list[Report]:
-        """The reports of the successful items; those of the failed ones are in `item_results`."""
+        """Return the reports of the successful items; those of the failed ones are in `item_results`."""
         return [result.report for result in self.filter_successful()]
 
     def filter_successful(self) -> list[ItemResult]:
-        """The items with a report that counts."""
+        """Return the items with a report that counts."""
         return [result for result in self.item_results if result.error is None]
 
     def filter_failed(self) -> list[ItemResult]:
-        """The items without a report that counts."""
+        """Return the items without a report that counts."""
         return [result for result in self.item_results if result.error is not None]
 
     def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -273,7 +273,7 @@ class EvalResult(Displayed):
         )
 
     def compare_groups(self, by: str) -> GroupComparison:
-        """The mean score of each group of items, such as the answers of each model, and their paired differences.
+        """Compare the mean scores of groups of items, such as the answers of each model, by paired differences.
 
         Args:
             by: the key of the items' metadata that names the group.
@@ -285,12 +285,12 @@ class EvalResult(Displayed):
 
         found = compare_groups(map(GroupedItem.from_result, self.item_results), by)
         left = self.total_items - len(self.item_results)
-        notes = [f"{pluralize(left, 'item')} not opened before the run was stopped"] if left else []
+        notes = [f"{pluralize(left, 'item')} not started before the run was stopped"] if left else []
         return found.model_copy(update={"warnings": found.warnings + notes})
 
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
-        """The result of an experiment directory; the run may be in progress or killed.
+        """Return the result of an experiment directory; the run may be in progress or killed.
 
         AutoRubric 1.6 stored no submissions; those of its items are empty.
 
@@ -343,7 +343,7 @@ def make_result(
     *,
     seen: Mapping[int, tuple[float, str | None]],
 ) -> EvalResult:
-    """The result of item results and a manifest; `seen` has the duration and the error of each item."""
+    """Build the result from item results and a manifest; `seen` has the duration and the error of each item."""
     errors = [(index, error) for index in sorted(seen) if (error := seen[index][1]) is not None]
     started = manifest.started_at or manifest.created_at
     return EvalResult(

@@ -1,4 +1,4 @@
-"""One pass over a dataset, bounded in tasks and memory, and the estimate of what it will cost."""
+"""One pass over a dataset with bounded tasks and memory, and the estimate of its cost."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from autorubric.runs.shard import ShardParts, group_equal_items
 from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
-"""Draws that one generation of replies may use; starting over begins the next one."""
+"""Number of draws reserved for one generation of replies; starting over begins the next generation."""
 
 
 def find_next_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How many times the run will have been started over, including the next run; records nothing.
+    """Return how often the run will have been started over, the next run included; records nothing.
 
     Example:
         >>> with Ledger.in_memory() as ledger:
@@ -53,7 +53,7 @@ def find_next_generation(ledger: Ledger, *, start_over: bool) -> int:
 
 
 def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The same as `find_next_generation`, and record it."""
+    """Record and return the result of `find_next_generation`."""
     generation = find_next_generation(ledger, start_over=start_over)
     if start_over:
         ledger.keep_note("generation", generation)
@@ -74,10 +74,10 @@ class EvaluationRun(StoppableRun):
         generation: how often the run was started over.
         copies: `JudgeInput.copies` by item, for items that equal earlier ones.
         on_result: called with the result of each item.
-        asked: items about which a model was asked in this run.
+        asked: the number of items for which this run called a model.
         is_finished: whether `before` has the result of every item and nothing has changed since.
-        is_whole: whether no criterion of an item lacks a verdict because its judgment failed.
-        parts: the shards that it merges: items in `before` are kept as they are, and no other is opened.
+        is_whole: whether no judgment failed, so that no criterion lacks a verdict for that reason.
+        parts: the shards that it merges; items in `before` are kept as they are, and no other item is graded.
         keeps_changed: whether kept lines may have been changed after the earlier run.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
@@ -114,11 +114,11 @@ class EvaluationRun(StoppableRun):
             self.stopped, self.needed = self.parts.workers.stopped, self.parts.workers.needed
 
     def digest_items(self) -> str:
-        """The digest of the items file; `CHANGED`, which matches no file, while a changed line may remain in it."""
+        """Return the digest of the items file; `CHANGED`, which matches no file, if a line may have been changed."""
         return CHANGED if self.keeps_changed else digest_lines(self.items.read_lines())
 
     async def _build_first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
-        """The requests on each item that do not depend on replies."""
+        """Yield the requests for each item that do not depend on replies."""
         if not isinstance(self.grader, CriterionGrader) or not self.grader.recipe.asks_at_once:
             return
         for index in range(len(self.dataset)):
@@ -126,14 +126,14 @@ class EvaluationRun(StoppableRun):
                 yield request
 
     async def _collect_requests(self, grader: CriterionGrader, index: int) -> list[tuple[Model, Request]]:
-        """The requests on an item that do not depend on replies; none if it will fail before."""
+        """Return the requests for an item that do not depend on replies; empty if the item fails before any."""
         asked = _RequestCollector(self.generation * DRAWS_A_GENERATION)
         with suppress(AutorubricError):
             await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
         return asked.requests
 
     async def _build_room(self) -> Room:
-        """With a budget, as many items at a time as it should cover, so that it is spent on whole items."""
+        """Limit the items in progress to what a budget should cover, so that it is spent on whole items."""
         window, is_batched = widen_window(self.window), batching.get() is not None
         budget = None if self.executor is None or is_batched else self.executor.budget  # a batch needs all items
         if budget is None or not len(self.dataset) or not isinstance(self.grader, CriterionGrader):
@@ -191,7 +191,7 @@ class EvaluationRun(StoppableRun):
         return PrefixFirst(watch) if self.prefix_first and batching.get() is None else watch
 
     def _hash_inputs(self, index: int) -> str | None:
-        """A hash of what an item's result depends on, for a grader with a fingerprint but no ledger."""
+        """Hash everything that an item's result depends on, for a grader with a fingerprint but no ledger."""
         if self.executor is not None:
             return None
         fingerprint = self.grader.fingerprint() if isinstance(self.grader, Grader) else None
@@ -207,7 +207,7 @@ class EvaluationRun(StoppableRun):
         note_ended(index, line)
 
     async def _keep_rest(self) -> None:
-        """Keep items that earlier sessions or the shards have graded and this session has not opened."""
+        """Keep the results of items that earlier sessions or the shards graded and this session has not started."""
         for index in self.items.list_remaining():
             self.keeps_changed = isinstance(self.before, MergedLines) and self.before.is_changed
             await asyncio.sleep(0)  # lets stop signals and progress displays run
@@ -255,7 +255,7 @@ class _RequestCollector:
 
 
 REPLY_TOKENS = 120
-"""Assumed length of a verdict with its explanation, if no reply is on record."""
+"""Assumed length of a verdict with its explanation, in tokens, if no reply is recorded."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
 
@@ -269,14 +269,14 @@ async def estimate(
     share_equal: bool = False,
     generation: int = 0,
 ) -> list[ModelEstimate]:
-    """The calls that a run would make, per model.
+    """Return the calls that a run would make, per model.
 
-    For a cascade, assumes that the second judge is asked about everything that is not on record.
+    For a cascade, the second judge is assumed to be asked about everything that is not recorded.
 
     Args:
         dataset: the dataset to grade.
         grader: the grader.
-        executor: finds recorded replies; it is stopped, so that it makes no call.
+        executor: finds recorded replies; it must be stopped, so that it makes no call.
         reply_tokens: the expected length of a reply.
         share_equal: whether equal items share their replies.
         generation: how often everything was requested again (`find_next_generation`).
@@ -314,7 +314,7 @@ class CallCounter:
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """What the replies on record give; else the call is counted, and the answer is assumed or a failure."""
+        """Read the recorded replies; without one, count the call and return an assumed answer or a failure."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model, role=request.role))
         outcome = await self._executor.ask_for(model, request, read, follow_up)
@@ -330,9 +330,9 @@ class CallCounter:
 
 
 def number_copies(dataset: RubricDataset, grader: Grader[Any]) -> dict[int, tuple[int, ...]]:
-    """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
+    """Return `JudgeInput.copies` for items with the submission, prompt, reference and guidelines of another item.
 
-    Submissions are equal if the parts that the grader judges are. The numbers follow the order of the dataset. If
+    Submissions are equal if the parts that the grader judges are. Copies are numbered in the order of the dataset. If
     items are added, removed or moved, only equal items exchange replies; no other item's requests change.
 
     Example:
@@ -358,7 +358,7 @@ def number_copies(dataset: RubricDataset, grader: Grader[Any]) -> dict[int, tupl
 def build_input(
     dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
 ) -> JudgeInput:
-    """The input of the judges for an item; `copies` as from `number_copies`."""
+    """Build the judges' input for an item; `copies` is the result of `number_copies`."""
     submission, query, reference, guidelines = _collect_texts(dataset, index)
     rubric = dataset.get_item_rubric(index).rubric
     about = dataset[index].id or str(index)
@@ -369,7 +369,7 @@ def build_input(
 def _collect_texts(
     dataset: RubricDataset, index: int, reasoning: Reasoning = "keep"
 ) -> tuple[str, str, str | None, str | None]:
-    """The submission, prompt, reference and guidelines of an item."""
+    """Return the submission, prompt, reference and guidelines of an item."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
     submission = split_reasoning(dataset[index].submission, reasoning)[1]
     return submission, prompt, reference, dataset.get_item_rubric(index).guidelines

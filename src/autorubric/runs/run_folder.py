@@ -39,18 +39,18 @@ def run_folder(
     start_over: bool = False,
     parts: ShardParts | None = None,
 ) -> Iterator[None]:
-    """Create a run directory if there is none; remove it again if the run is refused before it has paid.
+    """Create a run directory if there is none; remove it again if the run is refused before it has paid for a call.
 
     Args:
         out: the directory.
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
         start_over: move an unreadable ledger aside.
-        parts: the shards that it merges; unless it started them itself, it pays for nothing.
+        parts: the shards that the run merges; unless it started them itself, it pays for nothing.
 
     Raises:
-        InputError: it cannot be created or written, the name of one of its files is taken by something that is
-            not a regular file, or the run would overwrite a source.
+        InputError: the directory cannot be created or written, one of the file names belongs to something that is not
+            a regular file, or the run would overwrite a source.
         AutorubricError: the run failed with an InputError after it had paid for replies, which are kept, or because
             its directory was removed.
 
@@ -91,7 +91,7 @@ def run_folder(
 
 
 def _make_folders(out: Path, new: list[Path]) -> None:
-    """Create a folder and its parents; append those that were missing to `new`, the innermost first."""
+    """Create a folder and its missing parents; append the created ones to `new`, the innermost first."""
     try:
         for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
             with suppress(FileExistsError):  # another run has made it meanwhile
@@ -109,7 +109,7 @@ def _read_spent_tokens(out: Path) -> int:
 
 
 def _describe_paid(out: Path, before: int, new: Iterable[Path]) -> str:
-    """What became of the replies that a failed run has paid for; empty if it has paid for none."""
+    """Describe what happened to the replies that a failed run has paid for; empty if it paid for none."""
     if not out.exists():
         return f"{out} was removed or moved during the run, with its saved replies"
     if _read_spent_tokens(out) > before or (new and _have_workers_paid(out)):
@@ -177,7 +177,7 @@ _LOG = logging.getLogger("autorubric.ledger")
 
 
 def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LINGER) -> Ledger:
-    """The ledger of a run directory, created for a new run.
+    """Return the ledger of a run directory, created for a new run.
 
     Args:
         directory: the run directory.
@@ -226,7 +226,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
-    """Refuse single requests while open batches may contain them: both would be paid for."""
+    """Refuse single requests while open batches may contain them, because both would be paid for."""
     opened, how = open_batches(folder), batching.get()
     try:
         if how is not None and how.models:
@@ -250,8 +250,8 @@ def _count_lost(ledger: Ledger, calls: int, spent: Spending | None, folder: Path
 
     Args:
         ledger: the run's ledger.
-        calls: how many there were.
-        spent: what they cost; None if no file records it.
+        calls: the number of lost calls.
+        spent: their cost; None if no file records it.
         folder: the ledger's folder.
     """
     recorded = ledger.sum_spent()

@@ -35,10 +35,10 @@ class RowCounts(NamedTuple):
         rows: rows to do; None if unknown.
         done: rows that are finished.
         failed: rows with something that failed.
-        calls_per_row: calls per row; None to estimate it from the ledger.
-        groups: failures of its rows by cause, as far as the run's files show.
-        lost_votes: failed votes of panels that still have a verdict, by judge and cause.
-        is_changed: whether `items.jsonl` is not as the run wrote it.
+        calls_per_row: expected calls per row; None to estimate it from the ledger.
+        groups: the failures of rows by cause, as far as the run's files show.
+        lost_votes: failed votes in panels that still have a verdict, by judge and cause.
+        is_changed: whether `items.jsonl` has changed since the run wrote it.
     """
 
     rows: int | None
@@ -60,22 +60,22 @@ class RunStatus:
     Attributes:
         directory: the run's directory.
         kind: what the run does, as its manifest says.
-        state: `running`; `died` before a clean end; `completed`; `unfinished`, which has rows left; `unknown` without
-            a manifest, as of a `Rewarder`.
+        state: `running`, `died` (before a clean end), `completed`, `unfinished` (rows are left), or `unknown` (no
+            manifest, such as the directory of a `Rewarder`).
         holder: the process that works in it, or None.
         row_counts: the progress of its rows.
-        failures: requests that failed and were not answered since, by the kind of failure.
-        unanswered: the same by role and cause, except those in the groups of the row counts.
+        failures: the number of requests that failed and were not answered later, by kind of failure.
+        unanswered: the same by role and cause, without failures that are in the groups of the row counts.
         spent: calls, tokens and dollars of all sessions, worst cases included.
         totals: the same by role and model.
         calls_per_second: over the last minute of work.
         idle: seconds since the last call ended.
         eta: estimated seconds until the end; None if it is not running or no estimate is possible.
-        stopped: why it stopped early, in its own words.
+        stopped: the run's message on why it stopped early.
         again: the command line that resumes it, if known.
         batches: the batches of the run, oldest first.
         is_ledger_missing: whether the manifest records calls but there is no ledger.
-        negotiated: for each model, what its endpoint did not accept, if that may change replies.
+        negotiated: for each model, the parameters that its endpoint did not accept, if that may affect replies.
     """
 
     directory: str
@@ -139,7 +139,7 @@ class RunStatus:
         return [record for record in self.batches if record.is_open]
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as JSON values."""
+        """Return the status as JSON values."""
         whole = asdict(self)
         counts = self.row_counts._asdict()
         whole["failure_groups"] = [asdict(group) for group in counts.pop("groups")]
@@ -152,7 +152,7 @@ class RunStatus:
 
 
 def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
-    """The state of the run in `directory`. Reads only; the run may be in progress, finished or dead.
+    """Read the state of the run in `directory`, which may be in progress, finished or dead. Nothing is written.
 
     Args:
         directory: the run's directory.
@@ -174,7 +174,7 @@ def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunSt
 
 
 def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
-    """The state of a run from the files of its own directory."""
+    """Return the state of a run from the files of its own directory."""
     manifest, folder = read_manifest(directory), find_ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(describe_no_run(directory, "neither manifest.json nor a ledger"))
@@ -199,8 +199,8 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         known = [*row_counts.groups, *row_counts.lost_votes]
         failing = FailureGroups() if view is None else view.group_unanswered()
         if state == "completed" and not (known or row_counts.failed):
-            # A request whose limit was raised has another key, so its earlier failure looks unanswered. Candidates
-            # that were not sampled are not among the rows.
+            # A request whose token limit was raised has another key, so its earlier failure looks unanswered.
+            # Candidates that were not sampled are not among the rows.
             failing = FailureGroups(group for group in failing if (kind, group.where) == ("evaluation", "response"))
         by_kind = Counter(kind for group in failing for kind in [group.kind] * group.count)
         return RunStatus(
@@ -227,7 +227,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
 
 
 def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
-    """The state of a run merged with its shards that are in progress or not merged yet.
+    """Return the state of a run merged with its shards that are in progress or not merged yet.
 
     Shards also count the rows that earlier sessions finished, so the finished rows are not summed with the run's own.
     """
@@ -273,7 +273,7 @@ def _merge_totals(totals: Iterable[UsageTotals]) -> tuple[UsageTotals, ...]:
 
 
 def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The row counts of a run whose manifest has `counts` of `rows`, `finished` and `failed`.
+    """Read the row counts from a manifest whose `counts` has `rows`, `finished` and `failed`.
 
     Example:
         >>> count_rows(Path("run"), {"counts": {"rows": 9, "finished": 4, "failed": 1}}, None)[:3]
@@ -286,7 +286,7 @@ def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | 
 
 
 def read_count(value: Any) -> int | None:
-    """A number of rows from a manifest; None if it is not a valid count (a manifest may have been edited).
+    """Return a number of rows from a manifest; None if it is not a valid count (a manifest may have been edited).
 
     Example:
         >>> read_count(9), read_count("many"), read_count(-1), read_count(True)
@@ -312,16 +312,16 @@ def _find_stop_reason(manifest: Mapping[str, Any]) -> str:
 
 
 _LITTLE_SPACE = 4 * 2**20
-"""Bytes; a run that died with less on its disk could not record why."""
+"""Free bytes on the disk; a run that died with less could not record why."""
 
 
 def _describe_full_disk(directory: Path) -> str:
     free = shutil.disk_usage(directory).free
-    return f"its disk is full ({free / 1e6:.1f} MB left); make room first" if free < _LITTLE_SPACE else ""
+    return f"its disk is full ({free / 1e6:.1f} MB left); free some space first" if free < _LITTLE_SPACE else ""
 
 
 def _find_command(manifest: Mapping[str, Any]) -> str:
-    """The command that resumes a run, wherever the manifest of its kind keeps it."""
+    """Return the command that resumes a run; its place in the manifest depends on the kind of run."""
     places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
     return next((str(place["again"]) for place in places if place and place.get("again")), "")
 
@@ -343,7 +343,7 @@ _NOT_ASKED = tuple(words.encode() for words in NOT_ASKED)
 
 
 def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The numbers of graded and failed items, from the lines written as items end.
+    """Count the graded and failed items in the lines that are written as items end.
 
     Example:
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
@@ -368,14 +368,14 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
 
 
 def _read_items(directory: Path) -> list[Any]:
-    """The stored items of a run, for their ids; empty without a readable dataset."""
+    """Return the stored items of a run, for their ids; empty without a readable dataset."""
     with suppress(OSError, ValueError, KeyError, RecursionError):
         return list(json.loads((directory / DATASET_FILE).read_bytes())["items"])
     return []
 
 
 def _add_failures(groups: FailureGroups, lost_votes: FailureGroups, item: str, record: dict[str, Any]) -> None:
-    """Add what failed of an item to both groups."""
+    """Add an item's failed judgments to `groups` and its failed votes to `lost_votes`."""
     entries = record["report"].get("criterion_reports")
     for entry in [record] if entries is None else entries:
         if isinstance(entry.get("error"), str):

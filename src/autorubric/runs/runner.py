@@ -36,7 +36,7 @@ _LOG_DELAY = 10.0
 
 
 class FailedFast(AutorubricError, RuntimeError):
-    """An item failed, and the run was set to end at the first failure."""
+    """An item failed, and `fail_fast` is set."""
 
 
 async def run_experiment(
@@ -48,7 +48,7 @@ async def run_experiment(
     stop: Stop | None = None,
     keep: bool = True,
 ) -> EvalResult:
-    """The result of grading every item of a plan's dataset in its directory.
+    """Grade every item of a plan's dataset in its directory.
 
     Args:
         plan: what to run.
@@ -115,7 +115,7 @@ def _build_state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequ
 
 @contextmanager
 def _display(*, shown: bool) -> Iterator[Progress | None]:
-    """The progress display of a published function; a short run writes no lines to a log."""
+    """Show the progress of a published function; a short run writes no lines to a log."""
     if not shown:
         yield None
         return
@@ -127,7 +127,7 @@ class EvalRunner:
     """Grades a dataset in its own directory.
 
     Every reply of a judge is recorded before it is used. Running it again resumes: recorded requests are not sent
-    again, failed ones are. Items may be added. If earlier items, judges or settings changed, the run is refused
+    again, and failed ones are. Items may be added. If earlier items, judges or settings changed, the run is refused
     unless `replace` is set; then only what changed is requested.
 
     Args:
@@ -187,7 +187,7 @@ class EvalRunner:
             return await run_experiment(plan, content, on_item=raise_failure, progress=progress)
 
     def _choose_directory(self, content: bytes) -> Path:
-        """The directory of the run; without a name, each grader of a dataset gets its own."""
+        """Choose the directory of the run; without a name, each grader of a dataset gets its own."""
         folder, named = make_path(self.config.experiments_dir), self.config.experiment_name
         if named is not None:
             return folder / named
@@ -199,7 +199,7 @@ class EvalRunner:
         return plain.with_name(f"{plain.name}-{digest_grader(made_of)}")
 
     def run_sync(self) -> EvalResult:
-        """The synchronous version of `run`; also works inside a running event loop (a notebook)."""
+        """Return the synchronous version of `run`; also works inside a running event loop (a notebook)."""
         return wait_for(self.run())
 
 
@@ -218,7 +218,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
     share_equal: bool = False,
     replace: bool = False,
 ) -> EvalResult:
-    """The result of grading every item of a dataset; the arguments are the fields of `EvalConfig`.
+    """Grade every item of a dataset; the keyword arguments are the fields of `EvalConfig`.
 
     Example:
         >>> import asyncio, tempfile
@@ -247,7 +247,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
 
 
 def evaluate_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> EvalResult:
-    """The synchronous version of `evaluate`; also works inside a running event loop (a notebook).
+    """Return the synchronous version of `evaluate`; also works inside a running event loop (a notebook).
 
     Example:
         >>> evaluate_sync(RubricDataset("Why?"), None, experiment_name="../up")
@@ -272,7 +272,7 @@ async def fill_ground_truth(
     show_progress: bool = True,
     max_concurrent_items: int | None = None,
 ) -> RubricDataset:
-    """A copy of the dataset with the grader's verdicts as ground truth.
+    """Return a copy of the dataset with the grader's verdicts as ground truth.
 
     Items that could not be graded are left out, with a warning that says why. So are items on which a judge chose
     the "not applicable" option that graders add, if the criterion itself has no such option.
@@ -326,7 +326,7 @@ async def fill_ground_truth(
 
 
 def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> RubricDataset:
-    """The synchronous version of `fill_ground_truth`; also works inside a running event loop (a notebook).
+    """Return the synchronous version of `fill_ground_truth`; also works inside a running event loop (a notebook).
 
     Example:
         >>> from autorubric import Criterion, CriterionGrader, LLMConfig
@@ -340,7 +340,7 @@ def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settin
 
 
 def _read_labels(report: Report, rubric: Rubric) -> list[CriterionVerdict | str]:
-    """The final verdicts of a report, as labels of the rubric's own criteria."""
+    """Return the final verdicts of a report, as labels of the rubric's own criteria."""
     if report.report is None:
         raise InputError(report.error or "the report has no criteria")
     problems: list[str] = []

@@ -28,10 +28,10 @@ PART = "part"
 """The key under which a manifest records that its run is one shard of another."""
 
 WORKERS_FOLDER = "shards"
-"""In the ledger's folder: the shards of a run that divides itself, until they are merged."""
+"""A subfolder of the ledger's folder with the shards that a run started itself, until they are merged."""
 
 MACHINES_FILE = "machines"
-"""In a folder there: the machines and folders in which the run's Ray workers keep their ledgers."""
+"""A file that lists the machines and folders in which the run's Ray workers keep their ledgers."""
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 
@@ -40,7 +40,8 @@ _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 class Shard:
     """Shard `index` of `of`, counted from 1.
 
-    The content of a record decides its shard, so equal records are in the same shard and no request is sent by two.
+    The content of a record decides its shard, so equal records are in one shard, and no two shards send the same
+    request.
 
     Example:
         >>> one, two = Shard.parse("1/2"), Shard.parse("2/2")
@@ -55,7 +56,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard named by a text such as `2/8`.
+        """Return the shard named by a text such as `2/8`.
 
         Raises:
             ValueError: the text does not name a shard.
@@ -79,13 +80,13 @@ class Shard:
         return f"{self.index}/{self.of}"
 
     def has(self, *content: Any) -> bool:
-        """Whether a record with this content belongs to the shard."""
+        """Return whether a record with this content belongs to the shard."""
         return _hash_content(content) % self.of == self.index - 1
 
     def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
-        """The indices of the shard's items in the dataset.
+        """Return the indices of the shard's items in the dataset.
 
-        Items with the same prompt and answer are in the same shard; if `by_prompt`, so are those with the same
+        Items with the same prompt and answer are in one shard; with `by_prompt`, so are all items with the same
         prompt.
         """
         numbers = _hash_items(dataset, by_prompt=by_prompt)
@@ -97,14 +98,14 @@ def _hash_content(content: Sequence[Any]) -> int:
 
 
 def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
-    """A hash for each item, which determines its shard; items that differ only in their reasoning have the same."""
+    """Yield a hash for each item, which decides its shard; items that differ only in their reasoning share it."""
     for place, item in enumerate(dataset):
         answer = None if by_prompt else split_reasoning(item.submission)[1]
         yield _hash_content((dataset.get_item_prompt(place), answer))
 
 
 def group_equal_items(dataset: RubricDataset) -> list[list[int]]:
-    """The indices of items, grouped by equal prompt and answer, in the order of each group's first item."""
+    """Return the indices of items, grouped by equal prompt and answer, in the order of each group's first item."""
     found: dict[int, list[int]] = {}
     for place, number in enumerate(_hash_items(dataset, by_prompt=False)):
         found.setdefault(number, []).append(place)
@@ -119,7 +120,7 @@ class ShardPart:
         shard: the shard.
         command: the run's command.
         whole: a digest of the input of all shards.
-        rows: rows of the input of all shards.
+        rows: the number of rows in the input of all shards.
         settings: the settings that were passed.
     """
 
@@ -130,7 +131,7 @@ class ShardPart:
     settings: Mapping[str, Any]
 
     def to_record(self) -> dict[str, Any]:
-        """The part as JSON values."""
+        """Return the part as JSON values."""
         return {
             "shard": str(self.shard),
             "command": self.command,
@@ -141,7 +142,7 @@ class ShardPart:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> ShardPart | None:
-        """The part recorded in a manifest; None if its run is not a shard."""
+        """Return the part recorded in a manifest; None if its run is not a shard."""
         found: Any = manifest.get(PART) or (manifest.get("eval_config") or {}).get(PART)
         try:
             return cls(
@@ -197,7 +198,7 @@ class ShardParts:
     negotiated: list[str] = field(default_factory=list)
 
     def find_places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
-        """Each shard, with the indices of its items in the dataset of all shards."""
+        """Return each shard, with the indices of its items in the dataset of all shards."""
         found: dict[int, list[int]] = {}
         of = next(iter(self.folders)).of
         for place, number in enumerate(_hash_items(dataset, by_prompt=self.by_prompt)):
@@ -205,7 +206,7 @@ class ShardParts:
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
     def read_lines(self, dataset: RubricDataset) -> list[tuple[StoredLines, Sequence[int]]]:
-        """The lines of each shard, with the indices of its items in the dataset of all shards.
+        """Return the lines of each shard, with the indices of its items in the dataset of all shards.
 
         Raises:
             InputError: an items file is damaged or lacks items.
@@ -235,7 +236,7 @@ def measure_seconds(parts: ShardParts | None) -> float:
 
 
 expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
-"""In a worker process: the digest of the input that the run has read."""
+"""In a worker process, the digest of the input that the main process has read."""
 
 
 def _digest(whole: Callable[[], bytes]) -> str:
@@ -259,11 +260,11 @@ class Division:
     parts: ShardParts | None = None
 
     def build_part(self, whole: Callable[[], bytes], rows: int) -> ShardPart | None:
-        """What the manifest of a shard records; None if the run is not a shard.
+        """Return what the manifest of a shard records; None if the run is not a shard.
 
         Args:
             whole: returns the input of all shards, or something that identifies it.
-            rows: rows in it.
+            rows: the number of rows in that input.
 
         Raises:
             InputError: the input differs from that of the shards to merge.

@@ -37,8 +37,8 @@ class ShownItem:
         texts: prompt, reference and submission, or the query, by title.
         record: its report, or its row with the lineage of its criteria; None if it has not ended.
         exchanges: prompts and replies in the order of the run, failed ones included.
-        others: recorded calls about it that the run does not use, such as those before it was started over.
-        notes: what could not be shown.
+        others: recorded calls about the item that the run does not use, such as those before it was started over.
+        notes: what could not be shown, and why.
     """
 
     directory: Path
@@ -56,7 +56,7 @@ class ShownItem:
 
 
 async def show_graded(directory: Path, name: str | None) -> ShownItem:
-    """An item of a grading run, by id or index; the first one by default.
+    """Return an item of a grading run, by id or index; the first one by default.
 
     Raises:
         InputError: the item does not exist, or the run cannot be read.
@@ -90,7 +90,7 @@ async def show_graded(directory: Path, name: str | None) -> ShownItem:
 
 
 def find_item(dataset: RubricDataset, name: str | None) -> int:
-    """The index of an item, by its id or, if no item has that id, by its number from 0.
+    """Return the index of an item, by its id or, if no item has that id, by its number from 0.
 
     Raises:
         InputError: the item does not exist.
@@ -113,7 +113,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:
-    """The result of an item; None if it has not ended. A run that has just `begun` may have no result yet."""
+    """Return the result of an item; None if it has not ended. A run that has just `begun` may have no results yet."""
     records = read_items(run.source) if begun else run.item_results
     found = [record for record in records if record["item_idx"] == index]
     if not found:
@@ -123,7 +123,7 @@ def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any
 
 
 def open_replies(stack: ExitStack, directory: Path, notes: list[str]) -> LedgerView | None:
-    """The ledger of a run, open until the stack is closed; None, with a note, if it is missing or cannot be read."""
+    """Open the ledger of a run until the stack is closed; None, with a note, if it is missing or cannot be read."""
     try:
         return stack.enter_context(ledger_view(find_ledger_folder(directory) or directory / LEDGER_FOLDER))
     except InputError as error:
@@ -134,7 +134,7 @@ def open_replies(stack: ExitStack, directory: Path, notes: list[str]) -> LedgerV
 async def _replay(
     run: StoredRun, manifest: Mapping[str, Any], view: LedgerView, index: int, notes: list[str]
 ) -> ReplayedCalls:
-    """The prompts on an item and their recorded replies, criterion by criterion."""
+    """Rebuild the prompts for an item, criterion by criterion, with their recorded replies."""
     replay = ReplayedCalls(view)
     grader = _rebuild(run, manifest, notes)
     if grader is None:
@@ -157,10 +157,10 @@ async def _replay(
 
 
 def _rebuild(run: StoredRun, manifest: Mapping[str, Any], notes: list[str]) -> CriterionGrader | None:
-    """The grader recorded in a manifest, for its prompts; None and a note if it cannot be rebuilt."""
+    """Rebuild the grader recorded in a manifest, for its prompts; None, with a note, if that is impossible."""
     made_of = run.grader_config or {}
     if made_of.get("type") != "CriterionGrader" or not made_of.get("judges"):
-        notes.append("no model was asked, or a custom grader asked it: no prompts to show")
+        notes.append("no prompts to show: no model was called, or a custom grader called it")
         return None
     settings = manifest.get("eval_config") or {}
     try:
@@ -205,7 +205,7 @@ def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> Cri
 
 
 def filter_criterion(found: ShownItem, name: str) -> ShownItem:
-    """The item with only one of its criteria.
+    """Return the item with only one of its criteria.
 
     Raises:
         InputError: it has no such criterion.
@@ -287,7 +287,7 @@ def _format_vote(vote: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
-    """The criteria with their lineage, or the criteria of the basic steps."""
+    """Yield lines with the criteria and their lineage, or with the criteria of the basic steps."""
     if "criteria" not in record:
         for title in ("merged_rubrics", "augmented_rubrics"):
             for item in record.get(title) or ():
@@ -306,7 +306,7 @@ def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _format_exchange(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:
-    """A prompt and its reply; long messages shown before are not repeated."""
+    """Yield the lines of a prompt and its reply; long messages that were shown before are not repeated."""
     name = one.judge if one.judge not in ("", one.model) else ""
     about = [one.about, name, f"draw {one.draw}" * bool(one.draw), f"re-ask {one.reask}" * bool(one.reask)]
     tokens = None if one.tokens is None else f"{one.tokens[0]} + {one.tokens[1]} tokens"

@@ -1,4 +1,4 @@
-"""The state of a run as text, and notes on what it cost."""
+"""The state of a run as text, and notes on its cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def format_status(found: RunStatus) -> Iterator[str]:
-    """A status, as lines of text."""
+    """Yield a status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {', '.join(dict.fromkeys((found.kind, found.state)))}{holder}"
     counts = found.row_counts
@@ -68,7 +68,7 @@ def _format_batches(found: RunStatus) -> Iterator[str]:
 
 
 def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
-    """Sentences about worst cases that a budget counts, and about models of services without a price.
+    """Yield notes on worst cases that a budget counts, and on models without a known price.
 
     Example:
         >>> from autorubric.llm.records.accounts import UsageTotals
@@ -101,7 +101,7 @@ _NEGOTIATED = re.compile(r"(\S+) does not accept (.+) for (.+); (?!sent as max_|
 
 
 def merge_negotiated(notes: object) -> list[str]:
-    """One sentence for each model whose endpoint did not accept what may change its replies.
+    """Return one sentence for each model whose endpoint did not accept a parameter that may affect replies.
 
     Args:
         notes: the list in a manifest; other values count as empty.

@@ -35,7 +35,7 @@ _LOG = logging.getLogger("autorubric.runs")
 
 
 def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
-    """The change that lets a run resume, such as a higher budget, and the command with that change.
+    """Return the change that a run needs to resume, such as a higher budget, and the command with that change.
 
     Args:
         stopped: why the run ended.
@@ -60,7 +60,7 @@ def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
 
 
 def strip_advice(stopped: str) -> str:
-    """Why a run ended, without the advice to raise the budget.
+    """Return the reason why a run ended, without the advice to raise the budget.
 
     Example:
         >>> strip_advice("budget of $1.00 reached, and the next call may cost $2; resume with a budget of $3.00")
@@ -71,7 +71,7 @@ def strip_advice(stopped: str) -> str:
 
 @dataclass(kw_only=True)
 class StoppableRun(ABC):
-    """A run of many requests, which a person, a budget or a refused key can stop.
+    """A run of many requests that can be stopped by the user, a budget or a refused key.
 
     Attributes:
         executor: makes the requests; None if the run makes none.
@@ -79,7 +79,7 @@ class StoppableRun(ABC):
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
         advice: what to do about the failure that stopped the run.
-        needed: the worst case of a call that the budget did not cover in another process of the run.
+        needed: the worst-case cost of a call in another process of the run that the budget did not cover.
     """
 
     executor: Executor | None = None
@@ -100,18 +100,18 @@ class StoppableRun(ABC):
         return any(role.paid for role in self.activity)
 
     def interrupt(self) -> None:
-        """Stop at a person's request."""
+        """Stop at the user's request."""
         self.interrupted = True
         self.stop("interrupted")
 
     def interrupt_gracefully(self) -> None:
-        """Stop at a person's request, and give requests in flight `GRACE_SECONDS` to finish."""
+        """Stop at the user's request, and give requests in flight `GRACE_SECONDS` to finish."""
         self.interrupt()
         if self.executor is not None:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, self.executor.abandon, "interrupted")
 
     def stop(self, reason: str) -> None:
-        """Start nothing more and make no further call; calls in flight finish."""
+        """Start no further record and send no further call; calls in flight finish."""
         self.stopped = self.stopped or reason
         if self.executor is not None:
             self.executor.stop(reason)
@@ -125,7 +125,7 @@ class StoppableRun(ABC):
             self.stop(failure.message)
 
     async def run_to_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
-        """Execute the run. If an error ends it early, no call continues in the background.
+        """Execute the run. If an error ends it early, no call is left running in the background.
 
         Args:
             progress: called with the state of the run until it ends.
@@ -163,7 +163,7 @@ class StoppableRun(ABC):
             raise exiting
 
     async def _execute_to_exit(self) -> BaseException | None:
-        """Execute the run; a task that raised what ends the process would end the loop before the run is closed."""
+        """Execute the run; return an exception that ends the process, since a task that raises it ends the loop."""
         try:
             await self.execute()
         except (SystemExit, KeyboardInterrupt) as error:
@@ -176,21 +176,26 @@ class StoppableRun(ABC):
 
     def note_budget(self, state: RunState) -> None:
         """If the budget does not cover the next call, say which one should be enough for what is left to do."""
-        budget = None if self.executor is None else self.executor.budget
-        if budget is None or sharing.get() is not None:  # one of several processes does not know what is left
+        if self.executor is None or self.executor.budget is None:
             return
+        if sharing.get() is not None:  # one of several processes does not know what is left
+            return
+        budget = self.executor.budget
         need, why = max(self.needed, budget.needed), self.stopped or ""
         is_reached = why.startswith("budget of ")
-        left = state.rows - min((stage.done for stage in state.stages), default=state.finished)
+        done = min((stage.done for stage in state.stages), default=state.finished)
+        left = state.rows - done
         if not left or why.startswith(DETACHED) or (not is_reached and budget.can_cover(need)):
             return
-        if state.finished:
-            rest, basis = budget.spent.times(left).split(state.finished), f"{state.finished:,} of {state.rows:,}"
-            reached = budget.explain_refusal(need, rest, f" (estimated: {basis} have ended)")
+        if done:
+            worst = self.executor.ledger.sum_worst_cases()
+            measured = budget.spent.minus(Amount.from_dollars(worst.tokens, worst.cost)).clip()
+            rest, basis = measured.times(left).split(done), f" (estimated: {done:,} of {state.rows:,} are done)"
         else:
-            # With room for one call only, each session would make one or two and stop again.
+            # With room for only one more call, each session would make one or two and stop again.
             rest = Amount(*map(max, Amount.from_dollars(budget.tokens or 0, budget.usd or 0.0), need))
-            reached = budget.explain_refusal(need, rest, f" (a guess: none of {state.rows:,} has ended)")
+            basis = f" (a guess: none of {state.rows:,} is done)"
+        reached = budget.explain_refusal(need, rest, basis)
         self.stopped = why + reached[len(strip_advice(reached)) :] if why and not is_reached else reached
 
     @abstractmethod
@@ -215,7 +220,7 @@ class Stop:
     _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(on_interrupt)
 
     def __call__(self) -> None:
-        """Stop the run; a run that has not started yet will do nothing."""
+        """Stop the run; a run that has not started yet ends immediately."""
         self.requested = True
         if self._told is not None:
             loop, heard = self._told
@@ -223,13 +228,13 @@ class Stop:
 
     @contextmanager
     def bound(self, run: StoppableRun) -> Iterator[None]:
-        """Within the block, calling this object or Ctrl-C stops `run`."""
+        """Within the `with` block, a call of this object or Ctrl-C stops `run`."""
         with self.heard_by(run.interrupt_gracefully), self._hearing(self._announce_and_stop):
             yield
 
     @contextmanager
     def heard_by(self, heard: Callable[[], object]) -> Iterator[None]:
-        """Within the block, calling this object calls `heard` in the running event loop."""
+        """Within the `with` block, a call of this object calls `heard` in the running event loop."""
         self._told = (asyncio.get_running_loop(), heard)
         if self.requested:
             self()
@@ -239,6 +244,6 @@ class Stop:
             self._told = None
 
     def _announce_and_stop(self) -> None:
-        """Stop at a Ctrl-C passed on by a synchronous call in a notebook."""
+        """Stop after a Ctrl-C that a synchronous call in a notebook passed on."""
         print(STOPPING, file=sys.stderr)
         self()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fold_query(prompt: str | None) -> str:
-    r"""A prompt as the queries of items are compared: exports add and remove white space at its ends.
+    r"""Return a prompt in the form used to compare queries; exports add and remove white space at its ends.
 
     Example:
         >>> fold_query("Why?\r\nHow? \n")
@@ -33,10 +33,10 @@ def fold_query(prompt: str | None) -> str:
 
 @dataclass(slots=True)
 class Moments:
-    """Count, mean and variance of numbers, from exact sums, so independent of their order.
+    """Count, mean and variance of numbers, from exact sums, so that their order does not matter.
 
     Attributes:
-        clusters: how many numbers each cluster has, and their sum; None if numbers have no clusters.
+        clusters: the count and the sum of the numbers in each cluster; None if numbers have no clusters.
 
     Example:
         >>> moments = Moments()
@@ -83,14 +83,14 @@ class Moments:
 
     @property
     def is_clustered(self) -> bool:
-        """Whether there are several clusters, of which some have several numbers."""
+        """Whether there are several clusters, some of them with several numbers."""
         return 1 < len(self.clusters or ()) < self.count
 
     def compute_interval(self) -> Interval | None:
-        """The 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
+        """Return the 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
-        If all numbers are in [0, 1], this range is taken as their scale. None for fewer than two numbers, and for
-        equal numbers on another scale.
+        If all numbers are in [0, 1], that is taken as their scale. None for fewer than two numbers, and for equal
+        numbers on any other scale.
         """
         ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
         total, squares = self._total / (1 << self._places), self._squares / (1 << 2 * self._places)
@@ -118,7 +118,7 @@ class PanelAgreement:
 
     @property
     def agreement(self) -> float | None:
-        """The share of pairs with the same verdict or option; None without any."""
+        """The share of pairs with the same verdict or option; None without pairs."""
         return sum(same for _, same in self._items) / self.pairs if self.pairs else None
 
     @property
@@ -129,7 +129,7 @@ class PanelAgreement:
         return min(named, key=lambda pair: pair[::-1]) if len(shares) > 1 else None
 
     def compute_interval(self) -> Interval | None:
-        """The 95% confidence interval of the agreement; see `clustered_interval`."""
+        """Return the 95% confidence interval of the agreement; see `clustered_interval`."""
         return clustered_interval(self._items)
 
     def add(self, criteria: Iterable[EnsembleCriterionReport]) -> None:
@@ -149,7 +149,7 @@ class PanelAgreement:
 
 
 def _count_pairs(entry: EnsembleCriterionReport) -> tuple[int, int]:
-    """The number of pairs of verdicts on one criterion, and of equal pairs."""
+    """Return the number of pairs of verdicts on one criterion, and of equal pairs."""
     words: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
     for vote in entry.votes:
         if not vote.is_error and vote.judge_id not in NO_JUDGE and vote.verdict is not CriterionVerdict.CANNOT_ASSESS:
@@ -179,7 +179,7 @@ class CriterionSummary:
 
     @property
     def influence(self) -> float:
-        """|weight| times the variance of the verdicts; 0 if all items are alike."""
+        """|weight| times the variance of the verdicts' values; 0 if all items have the same verdict."""
         return abs(self.weight) * self.values.variance
 
 
@@ -192,10 +192,10 @@ class EvaluationSummary:
         ended: items that were graded or failed.
         scores: the scores of the items that have one.
         failed: items without a report that counts.
-        not_asked: those of them that were not judged because the run or its budget ended.
+        not_asked: failed items that were not judged because the run or its budget ended.
         judged: criteria with a verdict, abstentions included.
         judgments: criteria of all items with a report.
-        expected: criteria of all items of the dataset, as far as known.
+        expected: criteria of all items of the dataset, if known.
         failures: why judgments failed, grouped by cause.
         lost_votes: why votes failed on criteria that still have a verdict, by judge.
         flagged: items whose submission seems to address the judge.
@@ -276,7 +276,7 @@ class EvaluationSummary:
                         self.lost_votes.add_text(vote.error, result.name, vote.judge_id)
 
     def rank_by_influence(self, count: int) -> Sequence[CriterionSummary]:
-        """The criteria with the most influence, in descending order, without those with less than half a percent."""
+        """Return the criteria with the most influence, in descending order, without those below half a percent."""
         least = 0.005 * math.fsum(criterion.influence for criterion in self.criteria.values())
         names = tell_apart((found.name, requirement) for (_, requirement), found in self.criteria.items())
         ranked = sorted(zip(names, self.criteria.values(), strict=True), key=lambda named: -named[1].influence)
@@ -308,7 +308,7 @@ class EvalTimingStats:
         max_item_duration_seconds: the slowest item.
         p50_item_duration_seconds: half of the items took no longer.
         p95_item_duration_seconds: 95 of 100 items took no longer.
-        items_per_second: items that this run asked about, divided by its duration.
+        items_per_second: items for which this run called a model, divided by its duration.
 
     Example:
         >>> EvalTimingStats(8.0, 2.0, 1.0, 3.0, 2.0, 3.0, items_per_second=0.5).p50_item_duration_seconds
@@ -327,12 +327,12 @@ class EvalTimingStats:
     def from_durations(
         cls, durations: list[float], total_duration: float, *, asked: int | None = None
     ) -> EvalTimingStats:
-        """The statistics of a list of durations; all zero for an empty one.
+        """Return the statistics of a list of durations; all zero for an empty one.
 
         Args:
             durations: seconds of each item.
             total_duration: seconds of the run.
-            asked: items that the run asked about (the others were on record); all by default.
+            asked: items for which the run called a model (the others were recorded); all by default.
 
         Example:
             >>> EvalTimingStats.from_durations([1.0, 3.0, 2.0], 4.0).p50_item_duration_seconds
@@ -353,14 +353,14 @@ class EvalTimingStats:
         )
 
     def to_dict(self) -> dict[str, float]:
-        """The statistics by name."""
+        """Return the statistics by name."""
         return asdict(self)
 
 
 def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
     """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
 
-    Without recorded calls (a user's own grader), the sums over the reports.
+    Without recorded calls (a custom grader), the sums over the reports.
 
     Example:
         >>> from autorubric.core.report import EvaluationReport

@@ -33,10 +33,10 @@ COLUMNS: Mapping[str, type] = {
     "error": str,
     "flags": str,
 }
-"""Name and type of each column, before those of the judges; any but `item_idx` may be empty (null).
+"""Name and type of each column, before the judges' columns; any but `item_idx` may be empty (null).
 
-`flags` say what a reader should know about the judgment, such as `unsupported`, and then about the submission, such
-as `addresses the judge`; they are separated by semicolons.
+`flags` has remarks on the judgment, such as `unsupported`, then on the submission, such as `addresses the judge`,
+separated by semicolons.
 """
 
 FORMATS = ("json", "jsonl", "csv", "parquet")
@@ -60,10 +60,10 @@ class VoteColumns:
 
     @classmethod
     def from_judges(cls, judges: Mapping[str, int]) -> VoteColumns:
-        """The columns of judges.
+        """Return the columns of judges.
 
-        Runs of characters that column names should not contain become `_`. Names that are then equal, ignoring case,
-        are numbered in the order of the judges.
+        Characters that column names should not contain become `_`. Names that are then equal, ignoring case, are
+        numbered in the order of the judges.
 
         Args:
             judges: how often each judge is asked, by id.
@@ -88,11 +88,11 @@ class VoteColumns:
         )
 
     def list_names(self) -> list[str]:
-        """All column names, in order."""
+        """Return all column names, in order."""
         return [*self.verdicts.values(), *self.repeats.values()]
 
     def build_row(self, criterion: Mapping[str, Any]) -> dict[str, str | None]:
-        """Each judge's cells for a criterion, from its report as JSON values.
+        """Return each judge's cells for a criterion, from its report as JSON values.
 
         The cell of a judge that failed or was not asked is empty. Repeats are in the order of asking; a failed one
         is `-`.
@@ -122,7 +122,7 @@ def list_columns(votes: VoteColumns) -> dict[str, type]:
 
 
 def read_result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
-    """The rows of an items file, in the order of items and criteria.
+    """Yield the rows of an items file, in the order of items and criteria.
 
     A report without criteria (an item that could not be opened) has one row, with its error.
 
@@ -136,7 +136,7 @@ def read_result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = N
 
 
 def build_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
-    """The rows of one item, from its result as JSON values.
+    """Yield the rows of one item, from its result as JSON values.
 
     Args:
         record: the result, as from `ItemResult.to_dict`.

@@ -1,4 +1,4 @@
-"""The account of a merge: which criteria are the same, and the result of each one that went in."""
+"""The account of a merge: which criteria are equal, and what became of each input criterion."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from autorubric.core.wording import find_numbers, narrow
 from autorubric.synthesis.candidate import Candidate
 
-# Marks that change the meaning of a number or a name, and placeholders for some; other punctuation separates words.
+# Marks that change the meaning of a number or a name, with placeholders for some; other punctuation separates words.
 _MEANING = frozenset("%‰#&@*/\\§†′\x01\x02\x03\x04")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
@@ -22,10 +22,10 @@ _BESIDE_WIDE = re.compile(rf"\s+(?=[{_WIDE}])|(?<=[{_WIDE}])\s+")
 
 
 def build_sameness_key(text: str) -> str:
-    """A text without case, space and punctuation: equal keys are the same demand.
+    """Return a text without case, space and punctuation; texts with equal keys make the same demand.
 
-    Numbers keep their points, signs and percent marks, units of up to three letters after a number their case (mg is
-    not Mg), and up to three marks in quotes become their names. Only marks and spaces are dropped, so that no
+    Numbers keep their points, signs and percent marks. Units of up to three letters after a number keep their case
+    (mg is not Mg). Up to three marks in quotes become their names. Only marks and spaces are dropped, so that no
     negation is lost. Full-width forms equal the narrow ones; superscripts stay.
 
     Example:
@@ -48,18 +48,18 @@ def build_sameness_key(text: str) -> str:
 
 
 def find_lost_numbers(source: str, merged: str) -> frozenset[str]:
-    """The numbers of a wording that its merged wording lacks; "one" counts as an article."""
+    """Return the numbers that a merged wording lacks; "one" counts as an article."""
     return find_numbers(source) - find_numbers(merged)
 
 
 class Fate(NamedTuple):
-    """The result of one criterion that went into a merge.
+    """What became of one input criterion of a merge.
 
     Attributes:
-        id: of the criterion that went in.
-        outcome: `kept` alone, `merged` with others, `restored` where the merge had lost it, or `dropped`.
-        into: id of the criterion that carries it on; empty if it was dropped.
-        reason: why it was dropped, restored or merged.
+        id: the id of the input criterion.
+        outcome: `kept` alone, `merged` with others, `restored` if the merge had lost it, or `dropped`.
+        into: the id of the resulting criterion; empty if it was dropped.
+        reason: the reason why it was dropped, restored or merged.
     """
 
     id: str
@@ -69,22 +69,22 @@ class Fate(NamedTuple):
 
 
 class Deduplicated(NamedTuple):
-    """Candidate rubrics without repetitions, as many sets as went in, and the fate of each criterion in order."""
+    """Candidate rubrics without repetitions, one set per input set, and the fate of each criterion in order."""
 
     sets: tuple[tuple[Candidate, ...], ...]
     fates: tuple[Fate, ...]
 
     @property
     def criteria(self) -> tuple[Candidate, ...]:
-        """All criteria that are left."""
+        """All remaining criteria."""
         return tuple(criterion for criteria in self.sets for criterion in criteria)
 
 
 def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
-    """The sets with each demand once, ignoring case, space and punctuation.
+    """Return the sets with each demand once, ignoring case, space and punctuation.
 
-    Of equals the one with the higher weight stays (for pitfalls: the larger deduction), at the position of the
-    first, and names the others as parents. Pitfalls are compared with pitfalls only.
+    Of equal criteria, the one with the highest weight stays (for pitfalls: the largest deduction), at the position of
+    the first, with the others as parents. Pitfalls are compared only with pitfalls.
 
     Example:
         >>> a = Candidate("a1", "Dose", "Names the dose.", 5)
@@ -97,7 +97,7 @@ def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     _check_ids(inputs)
     groups: dict[tuple[bool, str], list[Candidate]] = {}
     for criterion in inputs:
-        # A text of marks alone has an empty key, which would make all such texts one.
+        # Texts that consist only of marks have an empty key, and must not count as equal.
         key = build_sameness_key(criterion.description) or f"\x00{criterion.description}"
         groups.setdefault((criterion.pitfall, key), []).append(criterion)
     joined = {group[0].id: _merge_group(group) for group in groups.values()}
@@ -121,7 +121,7 @@ def _check_ids(inputs: Sequence[Candidate]) -> None:
 
 
 def _merge_group(group: Sequence[Candidate]) -> Candidate:
-    """The criterion of a group with the highest weight, with the models and parents of all."""
+    """Return the criterion of a group with the highest weight, with the models and parents of all."""
     winner = _find_heaviest(group)
     others = [candidate.id for candidate in group if candidate.id != winner.id]
     return replace(
@@ -132,12 +132,12 @@ def _merge_group(group: Sequence[Candidate]) -> Candidate:
 
 
 def _find_heaviest(group: Sequence[Candidate]) -> Candidate:
-    """The criterion whose weight is highest, whatever its sign; of equals the first."""
+    """Return the criterion with the largest absolute weight; of equals the first."""
     return max(group, key=lambda criterion: abs(criterion.weight))
 
 
 def _merge_names(*names: Iterable[str]) -> tuple[str, ...]:
-    """All names once, in order of first appearance."""
+    """Return all names once, in order of first appearance."""
     return tuple(dict.fromkeys(name for some in names for name in some))
 
 
@@ -158,11 +158,11 @@ class DroppedSource(NamedTuple):
 
 
 class Account(NamedTuple):
-    """A merged rubric and the fate of every criterion it was made of.
+    """A merged rubric, and the fate of every input criterion.
 
     Attributes:
-        criteria: the merged rubric; ids `m1`, `m2`, …, parents are the criteria each was made of.
-        fates: one for every criterion that went in, in their order.
+        criteria: the merged rubric, with ids `m1`, `m2`, … and the source criteria as parents.
+        fates: the fate of every input criterion, in order.
         notes: what was changed or ignored in the reply.
     """
 
@@ -174,18 +174,18 @@ class Account(NamedTuple):
 def build_account(
     inputs: Sequence[Candidate], merged: Sequence[Merged], dropped: Sequence[DroppedSource] = (), *, prefix: str = "m"
 ) -> Account:
-    """The merged rubric, in which no criterion is lost silently.
+    """Build the merged rubric, in which no criterion is lost silently.
 
-    A criterion goes to the output that names it, else to one with the same words, else it is restored as it was. It
-    is also restored if the output has the other sign or lacks one of its numbers, or if it was dropped without a
-    reason. The weight is the highest of the sources, with their sign, whatever the reply says. An output without a
-    source would add a demand; it is left out with a note.
+    An input criterion goes to the output that names it, else to one with the same words, else it is restored
+    unchanged. It is also restored if the output has the other sign or lacks one of its numbers, or if it was dropped
+    without a reason. The weight is the highest of the sources, with their sign, whatever the reply says. An output
+    without a source would add a demand, so it is left out with a note.
 
     Args:
         inputs: all criteria of all sets, ids unique.
         merged: the outputs of the reply.
         dropped: the criteria that the reply leaves out.
-        prefix: of the ids of the result, where merges are merged again.
+        prefix: the prefix of the resulting ids, for merges that are merged again.
 
     Example:
         >>> sets = [Candidate("a1", "Dose", "Names the dose.", 5), Candidate("b1", "Amount", "Gives the amount.", 9)]
@@ -197,7 +197,7 @@ def build_account(
     """
     claims = _Claims(inputs)
     named = [claims.claim_named(output) for output in merged]
-    # Only now, so that no output claims by its words what a later one names.
+    # In a second pass, so that no output claims by its words a criterion that a later output names.
     groups = [[*group, *claims.claim_same_words(output, group)] for output, group in zip(merged, named, strict=True)]
     criteria: list[Candidate] = []
     for output, group in zip(merged, groups, strict=True):
@@ -219,7 +219,7 @@ def build_account(
 
 
 class _Claims:
-    """The criteria that no output has claimed yet."""
+    """The input criteria that no output has claimed yet."""
 
     def __init__(self, inputs: Sequence[Candidate]) -> None:
         _check_ids(inputs)
@@ -230,12 +230,12 @@ class _Claims:
         self.notes: list[str] = []
 
     def claim_named(self, output: Merged) -> list[Candidate]:
-        """The free criteria that an output names and may have: of one sign, no number lost."""
+        """Return the unclaimed criteria that an output names and may claim: of one sign, with no number lost."""
         strangers = [source for source in output.sources if source not in self.known]
         self.notes += (f"a merged criterion names an unknown id, {source!r}" for source in strangers)
         sources = [self.free[source] for source in dict.fromkeys(output.sources) if source in self.free]
         signs = {source.pitfall for source in sources}
-        # The sign that the reply gives counts where a source has it.
+        # The sign in the reply counts if a source has it.
         pitfall = output.weight < 0 if len(signs) == 2 else True in signs
         taken = []
         for source in sources:
@@ -249,7 +249,7 @@ class _Claims:
         return taken
 
     def claim_same_words(self, output: Merged, named: Sequence[Candidate]) -> list[Candidate]:
-        """The free criteria whose words an output repeats, of the sign of those it names."""
+        """Return the unclaimed criteria whose words an output repeats, with the sign of those it names."""
         pitfall = named[0].pitfall if named else output.weight < 0
         free = [
             candidate

@@ -1,4 +1,4 @@
-"""Criteria of the full profile, the evidence on them, and both as row fields."""
+"""Criteria of the full profile and the evidence on them, also as row fields."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -7,12 +7,12 @@ from statistics import mean, median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Origin: TypeAlias = Literal["merged", "evolved"]
-"""Where a criterion comes from: the candidate rubrics, or evolution from two good responses."""
+"""The origin of a criterion: the candidate rubrics, or evolution from two good responses."""
 
 Votes: TypeAlias = tuple[tuple[bool | None, ...], ...]
 """Verdicts on one criterion: a row for each judge, a column for each response; None if a judge has no verdict.
 
-True means that what the criterion describes is present; for a pitfall (negative weight), that the fault is.
+True means that the criterion is met; for a pitfall (negative weight), that the fault is present.
 """
 
 
@@ -27,10 +27,10 @@ class Candidate:
         weight: -10 to 10; negative for a pitfall.
         origin: where it comes from.
         round: the round of evolution, from 1; 0 for the merged rubric.
-        models: who wrote it, or the criteria it was merged from.
+        models: the models that wrote it, or the criteria from which it was merged.
         parents: ids of the criteria it was merged or rewritten from.
         check: name and parameters of the check that decides it, if it was compiled to one.
-        rewritten: whether this wording replaced one that judges disagreed on.
+        rewritten: whether this wording replaced one on which judges disagreed.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def first_id(self) -> str:
-        """The id before the rewrite, if it was rewritten."""
+        """The id of the first wording, before any rewrite."""
         return self.parents[0] if self.rewritten and self.parents else self.id
 
 
@@ -70,7 +70,7 @@ class Pool:
     votes: Mapping[str, Votes] = field(default_factory=dict)
 
     def find_majority(self, criterion: str) -> tuple[bool | None, ...]:
-        """The majority verdict on each response; None on a tie or where no judge has one.
+        """Return the majority verdict on each response; None for a tie or without verdicts.
 
         Example:
             >>> Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))}).find_majority("m1")
@@ -85,16 +85,16 @@ class Relevance:
     """A judge's assessment, from the query alone, of whether the query asks for a criterion.
 
     Attributes:
-        need: whether the query asks for it explicitly, implies it, or neither.
-        quote: the words of the query that ask for it; empty if it is implied or not asked.
-        surface: the kind of surface form it demands: a fixed phrase, heading, count or layout; empty for none.
+        need: whether the query asks for the criterion explicitly, implies it, or neither.
+        quote: the words of the query that ask for it; empty if it is implied or not asked for.
+        surface: the kind of surface form that it demands: a fixed phrase, heading, count or layout; empty for none.
         surface_asked: whether the query asks for that form.
         answerable: whether the submission alone shows if it is met.
         reason: the judge's explanation.
         same_as: the id of another criterion that demands the same in other words; empty for none.
-        draws: how many assessments this one was combined from.
-        votes: how many independent votes those are worth; None if that was not measured.
-        unsure: the points (`need`, `surface`, `answerable`) on which a majority is against the criterion, but worth
+        draws: the number of assessments that were combined.
+        votes: the number of independent votes that they are worth; None if not measured.
+        unsure: the points (`need`, `surface`, `answerable`) on which a majority is against the criterion but is worth
             too few votes to reject it.
     """
 
@@ -112,13 +112,13 @@ class Relevance:
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    """Everything that is known about the criteria of one query.
+    """All evidence on the criteria of one query.
 
     Attributes:
         query: the text, or the turns as `{role, content}`.
         candidates: the criteria, merged ones first.
         pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
-        relevance: the combined relevance by criterion id; None or missing if no judge gave one.
+        relevance: the combined relevance by criterion id; None or missing without an assessment.
     """
 
     query: str | Sequence[Mapping[str, Any]]
@@ -140,30 +140,30 @@ class GateContext:
         return "\n".join(str(turn.get("content", "")) for turn in self.query)
 
     def find_relevance(self, candidate: Candidate) -> Relevance | None:
-        """The relevance of a criterion; a rewritten one that was not assessed again has that of its first wording."""
+        """Return the relevance of a criterion; a rewritten one may only have that of its first wording."""
         own = self.relevance.get(candidate.id)
         return self.relevance.get(candidate.first_id) if own is None else own
 
 
 def dump_relevance(relevance: Relevance) -> dict[str, Any]:
-    """A relevance as JSON values; `votes` and `unsure` only where votes were measured."""
+    """Return a relevance as JSON values; `votes` and `unsure` only if votes were measured."""
     row = asdict(relevance) | {"unsure": list(relevance.unsure)}
     return {key: value for key, value in row.items() if relevance.votes is not None or key not in ("votes", "unsure")}
 
 
 def read_relevance_rows(value: Mapping[str, Any] | None) -> dict[str, Relevance]:
-    """The relevance by criterion id in a field."""
+    """Return the relevance by criterion id in a field."""
     return {name: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for name, row in (value or {}).items()}
 
 
 def dump_criterion(candidate: Candidate) -> dict[str, Any]:
-    """A criterion as JSON values; `check` and `rewritten` only where they are set."""
+    """Return a criterion as JSON values; `check` and `rewritten` only if they are set."""
     row = asdict(candidate) | {"models": list(candidate.models), "parents": list(candidate.parents)}
     return {key: value for key, value in row.items() if not (key in ("check", "rewritten") and not value)}
 
 
 def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Candidate, ...]:
-    """The criteria under `criteria` in several fields of a row, in order."""
+    """Return the criteria under `criteria` in several fields of a row, in order."""
     rows = (row for name in names for row in (fields.get(name) or {}).get("criteria", ()))
     return tuple(
         Candidate(**{**row, "models": tuple(row["models"]), "parents": tuple(row["parents"])}) for row in rows
@@ -171,18 +171,18 @@ def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Cand
 
 
 def is_criteria_list(value: Any) -> bool:
-    """Whether a value is a list of criteria with ids, as the full profile writes it."""
+    """Return whether a value is a list of criteria with ids, as the full profile writes it."""
     return isinstance(value, list) and all(isinstance(row, Mapping) and "id" in row for row in value)
 
 
 def read_responses(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The responses of a row's pool by slot letter."""
+    """Return the responses of a row's pool by slot letter."""
     pool = fields.get("pool") or {"slots": []}
     return {slot: fields[f"response_{slot}"] for slot in pool["slots"]}
 
 
 def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterable[str]) -> Pool:
-    """The pool of a row with the verdicts of several fields; the later field wins."""
+    """Read the pool of a row, with the verdicts in several fields; later fields take precedence."""
     votes: dict[str, Votes] = {}
     for name in verdicts:
         pool = fields.get(name) or {}
@@ -191,13 +191,13 @@ def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterab
 
 
 def replace_rewritten(criteria: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Criteria, each rewritten one replacing its original."""
+    """Return the criteria, with rewritten ones in place of their originals."""
     newer = {candidate.parents[0]: candidate for candidate in criteria if candidate.rewritten}
     return tuple(newer.get(candidate.id, candidate) for candidate in criteria if not candidate.rewritten)
 
 
 def make_example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str, Any]]:
-    """Rows of made-up criteria that share no word, for estimates."""
+    """Make rows of example criteria without common words, for estimates."""
     words = [" ".join(f"{prefix}{n}w{word}" for word in range(25)).replace(".", "x") for n in range(1, count + 1)]
     origin: Origin = "evolved" if number else "merged"
     return [
@@ -207,18 +207,18 @@ def make_example_criteria(prefix: str, count: int, number: int = 0) -> list[dict
 
 
 class Consensus(NamedTuple):
-    """The median of the judges' scores of each response, and their mean Kendall's τ-b; None if undefined."""
+    """The judges' median score of each response, and their mean Kendall's τ-b; None if undefined."""
 
     scores: tuple[float | None, ...]
     rank_agreement: float | None
 
 
 def compute_consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
-    """The scores of the responses under a rubric, and the judges' agreement on their ranks.
+    """Compute the scores of the responses under a rubric, and the judges' agreement on their ranks.
 
-    A judge's score of a response is the points of criteria it finds met (a pitfall subtracts points) divided by the
-    positive points. Only criteria on which that judge has a verdict for every response count, so that a failed
-    judgment does not favour one response over another.
+    A judge's score of a response is the sum of the points of criteria that it finds met (pitfalls subtract points),
+    divided by the positive points. Only criteria on which that judge has a verdict for every response count, so that
+    a failed judgment does not favour one response over another.
     """
     scored = [_score_responses(criteria, pool, judge) for judge in range(len(pool.judges))]
     rows = [row for row in scored if row is not None]
@@ -235,9 +235,10 @@ def compute_consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
 def find_best_pair(
     scores: Sequence[float | None], texts: Sequence[str], used: Collection[tuple[int, int]] = ()
 ) -> tuple[int, int] | None:
-    """The two best responses that differ and were not compared before, by index; None if there are none.
+    """Find the two best responses that differ and were not compared before, by index; None if there are none.
 
-    The pair with the highest sum of scores; on a tie the one with the best first response, then the earlier one.
+    It is the pair with the highest sum of scores; ties go to the pair with the better first response, then to the
+    first.
     """
     rank = {place: score for place, score in enumerate(scores) if score is not None}
     order = sorted(rank, key=lambda place: (-rank[place], place))

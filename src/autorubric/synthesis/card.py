@@ -18,17 +18,17 @@ from autorubric.synthesis.run_summary import OUTCOMES, RubricCounts, find_weight
 CARD_FILE, PLOTS = "README.md", "plots"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _WORDS = {
-    "consistency": "judges give one verdict",
-    "stability": "a judge repeats its verdict",
+    "consistency": "judges agree on the verdict",
+    "stability": "a judge agrees with itself",
     "alignment": "the query asks for it or implies it",
     "coverage": "demands of the query that are covered",
     "number": "criteria per rubric",
-    "independence": "repeats no other",
+    "independence": "does not repeat another criterion",
     "atomicity": "asks for one thing",
     "clarity": "no vague words, no open comparison",
     "conciseness": "5 to 40 words",
     "language": "in the language of the query",
-    "distinguishability": "separates the responses",
+    "distinguishability": "discriminates between the responses",
     "weight_rationality": "weights fit",
     "verifiability": "the submission alone decides",
 }
@@ -39,9 +39,9 @@ class RunFacts:
     """The facts about the run that a card reports.
 
     Attributes:
-        name: of the dataset.
-        license: as Hugging Face writes it, such as `apache-2.0`.
-        data_files: configuration name to path of its file next to the card.
+        name: the name of the dataset.
+        license: the license in Hugging Face's spelling, such as `apache-2.0`.
+        data_files: the path of each configuration's file, relative to the card.
         models: the model of each role.
         templates: fingerprint of each prompt template.
         cost_usd: dollars spent; None if a price is unknown.
@@ -63,7 +63,7 @@ class RunFacts:
 def read_run_facts(
     manifest: Mapping[str, Any], name: str, license: str = "unknown", data_files: Mapping[str, str] | None = None
 ) -> RunFacts:
-    """The facts in the manifest of a synthesis run.
+    """Return the facts in the manifest of a synthesis run.
 
     Example:
         >>> usage = [{"calls": 3, "cost": 0.2, "unpriced": 0}, {"calls": 1, "cost": 0.0, "unpriced": 1}]
@@ -91,15 +91,15 @@ def read_run_facts(
 
 @dataclass(slots=True)
 class CardFacts:
-    """Everything a card is written from; its size does not grow with the rows.
+    """The facts for a card; their size does not grow with the rows.
 
     Attributes:
         run: about the run.
-        total: counts over all rows.
+        total: the counts over all rows.
         domains: counts by domain, those with most rows first; empty if no row names one.
         lengths: rows by number of criteria.
         weights: criteria by weight.
-        evolved_shares: rows by the tenths of their points that evolved criteria hold, 0 to 10.
+        evolved_shares: rows by the share of points of evolved criteria, in tenths from 0 to 10.
         languages: queries by language.
     """
 
@@ -127,11 +127,11 @@ class CardFacts:
 
 
 def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> CardFacts:
-    """The facts of rows, which are read one at a time.
+    """Collect the facts of rows, which are read one at a time.
 
     Args:
-        rows: of `final_full` (`{question, id, domain?, criteria, rejected?, rewritten?, quality?}`), or of `final`
-            (`{question, id, rubrics}`), which have no domain, origin or quality.
+        rows: the rows of `final_full` (`{question, id, domain?, criteria, rejected?, rewritten?, quality?}`), or of
+            `final` (`{question, id, rubrics}`), which have no domain, origin or quality.
         run: about the run.
 
     Example:
@@ -150,12 +150,12 @@ def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> CardFacts:
 
 
 def read_facts(directory: Path, name: str = "", license: str = "unknown") -> CardFacts:
-    """The facts of a finished run directory: its `final_full.jsonl` (else `final.jsonl`) and its manifest.
+    """Read the facts of a finished run directory from `final_full.jsonl` (else `final.jsonl`) and the manifest.
 
     Args:
-        directory: of a synthesis run.
-        name: of the dataset; the directory's by default.
-        license: as Hugging Face writes it.
+        directory: the directory of a synthesis run.
+        name: the name of the dataset; by default that of the directory.
+        license: the license in Hugging Face's spelling.
 
     Raises:
         InputError: there are no final files in it, or a row cannot be read.
@@ -176,7 +176,7 @@ def read_facts(directory: Path, name: str = "", license: str = "unknown") -> Car
 
 
 def write_card(directory: Path, facts: CardFacts) -> Path:
-    """Write `README.md` and `plots/*.svg` into a directory, each whole or not at all, and return the card's path.
+    """Write `README.md` and `plots/*.svg` into a directory, each atomically, and return the card's path.
 
     Example:
         >>> import tempfile
@@ -196,7 +196,7 @@ def write_card(directory: Path, facts: CardFacts) -> Path:
 
 
 def render_card(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
-    """The text of a card; `plots` names the plots next to it."""
+    """Return the text of a card; `plots` has the names of its plots."""
     from autorubric.files.strict_yaml import dump_yaml
 
     figures = [f"![{name.replace('_', ' ')}]({PLOTS}/{name}.svg)\n" for name in plots]
@@ -206,7 +206,7 @@ def render_card(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
 
 
 def build_front_matter(facts: CardFacts) -> dict[str, Any]:
-    """The fields of the card that Hugging Face reads."""
+    """Return the fields of the card that Hugging Face reads."""
     run, rows = facts.run, facts.total.rows
     files = [
         {"config_name": name, "data_files": [{"split": "train", "path": path}]}
@@ -225,7 +225,7 @@ def build_front_matter(facts: CardFacts) -> dict[str, Any]:
 
 
 def draw_plots(facts: CardFacts) -> dict[str, str]:
-    """The SVG documents of a card by name; a plot without data is left out."""
+    """Draw the plots of a card as SVG documents by name; a plot without data is left out."""
     plots: dict[str, str] = {}
     if counts := facts.lengths:
         lengths = [(str(n), float(counts[n])) for n in range(min(counts), max(counts) + 1)]

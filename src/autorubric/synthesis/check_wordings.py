@@ -1,4 +1,4 @@
-"""Wordings that name a check: lengths, counts, numbers, phrases, layout, case, language; English and Chinese."""
+"""English and Chinese wordings that match a check: lengths, counts, numbers, phrases, layout, case, language."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from autorubric.checks.language import detect_language
 from autorubric.core.wording import ENGLISH, compile_late, parse_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
-"""A check with its parameters, or None if a wording names none."""
+"""A check with its parameters, or None if a wording corresponds to none."""
 
 _NOUN = r"(?:response|answer|reply|output|text|essay|summary|message|email|e-mail|letter|article|story|poem|post)"
 _NOUN_ZH = r"(?:回答|回复|答案|答复|输出|全文|文章|正文|内容|文本|摘要|邮件|故事|篇幅|总字数|字数|长度)"
@@ -27,12 +27,12 @@ NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 
 def compile_patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of texts, ignoring case."""
+    """Return the patterns of texts, ignoring case."""
     return tuple(compile_late(text, re.IGNORECASE) for text in texts)
 
 
 def match_first(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
-    """The match of the first pattern that covers the whole text."""
+    """Return the first match that covers the whole text."""
     return next((match for option in options if (match := option.fullmatch(text))), None)
 
 
@@ -83,13 +83,13 @@ class Bounds(NamedTuple):
     at_most: int | None
 
     def to_parameters(self) -> dict[str, int]:
-        """The bounds as parameters of a check."""
+        """Return the bounds as parameters of a check."""
         given = {"at_least": self.at_least, "at_most": self.at_most}
         return {name: value for name, value in given.items() if value is not None}
 
 
 def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
-    """The bounds in a match of `BOUND` and `AFTER`, or None if they contradict each other."""
+    """Read the bounds in a match of `BOUND` and `AFTER`; None if they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
             pair = Bounds(parse_number(match[low]), parse_number(match[high]))
@@ -125,7 +125,7 @@ _UNITS: dict[str, tuple[str, dict[str, Any]]] = {
     r"links?|URLs?|web\s+addresses|个(?:网址|链接)": ("url_present", {}),
     r"citations?|(?:个|条|处)引用": ("citation_present", {}),
 }
-# "Three headings" are three or more, while "200 words" are the whole text.
+# "Three headings" means three or more, while "200 words" is the length of the whole text.
 _PRESENCE = {"list_shape", "markdown_headings", "code_block", "url_present", "citation_present"}
 
 _TAIL = r"(?:\s+(?:long|in\s+length|in\s+total|overall|total))?"
@@ -147,7 +147,7 @@ _BOUND_FIRST = compile_late(r"(至少|最少|最多|至多|不超过)(包含|使
 
 
 def find_count_check(text: str, query: str) -> Found:
-    """The check on a length or a count that a wording names."""
+    """Return the check on a length or a count that a wording names."""
     text = _BOUND_FIRST.sub(r"\2\1", text)
     for options, check, fixed in _COUNTS:
         match = match_first(options, text)
@@ -159,7 +159,7 @@ def find_count_check(text: str, query: str) -> Found:
 
 
 def _choose_default_sense(check: str, text: str) -> str:
-    """What a number without a bound means: "limited to 100 words", "three headings", "100 words"."""
+    """Return the meaning of a number without a bound: "limited to 100 words", "three headings", "100 words"."""
     if _LIMIT.search(text):
         return "most"
     return "least" if check in _PRESENCE else "exactly"
@@ -174,7 +174,7 @@ _NUMERIC = compile_patterns(
 
 
 def find_number_check(text: str, query: str) -> Found:
-    """The check on a numeric answer that a wording names."""
+    """Return the check on a numeric answer that a wording names."""
     match = match_first(_NUMERIC, text)
     if match is None:
         return None
@@ -219,7 +219,7 @@ _TIMES = compile_patterns(
 
 
 def find_repetition_check(text: str, query: str) -> Found:
-    """The check on how often a phrase occurs, if a wording gives one."""
+    """Return the check on how often a phrase occurs, if a wording gives one."""
     match = match_first(_TIMES, text)
     if match is None:
         return None
@@ -236,7 +236,7 @@ def find_repetition_check(text: str, query: str) -> Found:
 
 
 def find_keyword_check(text: str, query: str) -> Found:
-    """The check on quoted phrases that a wording names."""
+    """Return the check on quoted phrases that a wording names."""
     for options, check, key in ((_STARTS, "starts_with", "prefix"), (_ENDS, "ends_with", "suffix")):
         match = match_first(options, text)
         if match is not None:
@@ -247,14 +247,14 @@ def find_keyword_check(text: str, query: str) -> Found:
         if phrases is not None:
             names, match_any = phrases
             more = {"match": "any"} if match_any and check == "contains" else {}
-            # A Chinese word has no space around it.
+            # Chinese words are not separated by spaces.
             whole = all(name.isascii() for name in names)
             return check, {"phrases": names, "ignore_case": True, "whole_words": whole, **more}
     return None
 
 
 def _read_phrases(listed: str) -> tuple[list[str], bool] | None:
-    """The quoted phrases of a list and whether any one suffices, or None if they are not just listed."""
+    """Return the quoted phrases of a list, and whether any one is enough; None if the text is not a plain list."""
     names = _ANY_QUOTED.findall(listed)
     between = {part.strip(" ,，、").lower() for part in _ANY_QUOTED.sub("\x00", listed).split("\x00")} - {""}
     if not names or not between <= {"and", "or", "和", "与", "以及", "或", "或者"}:
@@ -306,7 +306,7 @@ _CASED = compile_patterns(
 
 
 def find_typography_check(text: str, query: str) -> Found:
-    """The check on marks or letter case that a wording names."""
+    """Return the check on marks or letter case that a wording names."""
     match = match_first(_UNMARKED, text)
     if match is not None:
         return "not_contains", {"phrases": _MARKS[match["mark"].lower()]}
@@ -318,7 +318,7 @@ def find_typography_check(text: str, query: str) -> Found:
 
 
 def find_layout_check(text: str, query: str) -> Found:
-    """The check on a form that a wording names."""
+    """Return the check on a form that a wording names."""
     return next(((check, dict(given)) for options, check, given in _SHAPES if match_first(options, text)), None)
 
 
@@ -364,7 +364,7 @@ _SAME = compile_patterns(
 
 
 def find_language_check(text: str, query: str) -> Found:
-    """The check on the language that a wording names, or that the query is in."""
+    """Return the check on the language that a wording names, or that the query is in."""
     match = match_first(_SPOKEN, text)
     if match is not None:
         return "language", {"code": _LANGUAGES[match["tongue"].lower()]}
@@ -383,4 +383,4 @@ READERS: tuple[tuple[str, Callable[[str, str], Found]], ...] = (
     ("language", find_language_check),
     ("number", find_number_check),
 )
-"""The kind of each group of wordings, and its reader, in the order in which they are tried."""
+"""The groups of wordings: their kind and their reader, in the order in which they are tried."""

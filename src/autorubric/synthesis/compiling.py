@@ -1,4 +1,4 @@
-"""Criteria that become checks: recognized by their words, accepted where check and judges agree."""
+"""Criteria that become checks: recognized by their words, accepted if check and judges agree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,12 +14,12 @@ _LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
 
 class RecognizedCheck(NamedTuple):
-    """The check that a wording names.
+    """The check that a wording corresponds to.
 
     Attributes:
-        name: of the check.
-        parameters: valid for it.
-        kind: of the wording: length, format, keyword, language or number.
+        name: the name of the check.
+        parameters: the parameters of the check.
+        kind: the kind of wording: length, format, keyword, language or number.
     """
 
     name: str
@@ -28,13 +28,13 @@ class RecognizedCheck(NamedTuple):
 
 
 def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
-    """The check that decides a criterion, or None if its words need a judge.
+    """Return the check that can decide a criterion; None if its words need a judge.
 
-    The check passes where what the words describe is present, whatever the sign of the weight.
+    The check passes if what the words describe is present, whatever the sign of the weight.
 
     Args:
         text: the words of the criterion.
-        query: what the submission answers, for "in the language of the question".
+        query: the query of the submission, for "in the language of the question".
 
     Example:
         >>> recognize_check("The response is no more than 200 words long.")
@@ -62,7 +62,7 @@ def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
 
 
 class Comparison(NamedTuple):
-    """The verdicts of judges (by majority) and check on one response of the pool; None if there is none."""
+    """The verdicts of the judges (by majority) and the check on one response of the pool; None if there is none."""
 
     response: int
     judged: bool | None
@@ -76,11 +76,11 @@ class CheckProposal:
 
     Attributes:
         criterion: id of the criterion.
-        check: name and parameters, as a criterion carries them.
-        kind: of the wording: length, format, keyword, language or number.
+        check: name and parameters, in the form that a criterion has.
+        kind: the kind of wording: length, format, keyword, language or number.
         comparisons: one for each response of the pool.
-        accepted: whether the criterion becomes the check.
-        decision: why, or why not.
+        accepted: whether the check replaces the judges for the criterion.
+        decision: the reason.
     """
 
     criterion: str
@@ -100,7 +100,7 @@ class CheckProposal:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The proposal as JSON values, for the ledger's views and `final_full`."""
+        """Return the proposal as JSON values, for the ledger's views and `final_full`."""
         row = asdict(self) | {
             "check": dict(self.check),
             "decided": len(_select_decided(self.comparisons)),
@@ -116,15 +116,15 @@ _DEFAULTS = CompileSettings()
 def propose_checks(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
 ) -> list[CheckProposal]:
-    """A proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
+    """Propose a check for each criterion whose wording matches one, tested on the pool; no request is sent.
 
-    A criterion that has a check already gets none. A response that the judges could not decide does not count.
+    A criterion that already has a check gets no proposal. A response that the judges could not decide does not count.
 
     Args:
-        query: what the responses answer.
+        query: the query of the responses.
         candidates: the criteria.
         pool: the responses and the judges' verdicts on them.
-        settings: when a check is accepted.
+        settings: the conditions for accepting a check.
 
     Example:
         >>> short = Candidate("m1", "Length", "Has at most 3 words.", 5)
@@ -145,7 +145,7 @@ def propose_checks(
 
 
 def apply_proposals(candidates: Sequence[Candidate], found: Sequence[CheckProposal]) -> list[Candidate]:
-    """The criteria; those with an accepted proposal are decided by their check.
+    """Return the criteria, with their check where a proposal was accepted.
 
     Example:
         >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)
@@ -186,5 +186,5 @@ def _decide_acceptance(comparisons: Sequence[Comparison], settings: CompileSetti
         return False, f"{counts}; a share of {settings.min_agreement:g} is needed"
     if settings.both_verdicts and len({comparison.judged for comparison in decided}) < 2:
         verdict = "met" if decided[0].judged else "unmet"
-        return False, f"{counts}, but all of them are {verdict}: nothing shows that it can tell them apart"
+        return False, f"{counts}, but all of them are {verdict}: nothing shows that it can distinguish them"
     return True, counts

@@ -31,7 +31,7 @@ _LEAST_LOOP = 12  # characters: shorter lines, such as table rules and braces, a
 
 
 def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, draw: int) -> Stage:
-    """The stage that writes an answer to the query: the reference, a response, or a rubric model's own answer."""
+    """Build the stage that writes an answer to the query: reference, response, or a rubric model's own answer."""
     mark = name.rpartition("_")[2] if "_" in name else ""
 
     def build(fields: Fields, models: Models) -> list[Call]:
@@ -53,15 +53,15 @@ def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, d
 
 
 def read_answer(reply: Reply) -> Answer[str] | Unreadable:
-    """The text of an answer."""
-    # Versions that recorded no limit accepted a text that was cut off; what was made from it stays valid.
+    """Return the text of an answer."""
+    # Versions that recorded no limit accepted truncated texts; values derived from these stay valid.
     return read_text(reply, whole=reply.limit is not None)
 
 
 def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, lowest: int) -> Stage:
-    """The stage that writes criteria as {title, description, weight} from a grounding answer.
+    """Return the stage that writes criteria as {title, description, weight} from a grounding answer.
 
-    `rubrics_<letter>` has weights from `lowest`, `pitfalls_<letter>` faults with weights from -10 to -1.
+    `rubrics_<letter>` has weights of at least `lowest`; `pitfalls_<letter>` has faults with weights from -10 to -1.
     """
     pitfalls = name.startswith("pitfalls")
     slot = f"rubric_{name.rpartition('_')[2]}"
@@ -93,14 +93,14 @@ def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: in
 
 
 def make_example_items(tokens: float, weight: int = 5, name: str = "") -> list[dict[str, Any]]:
-    """Made-up criteria of about `tokens` tokens, for estimates; those of another `name` differ."""
+    """Make example criteria of about `tokens` tokens, for estimates; another `name` gives other criteria."""
     count = max(1, int(tokens / 50))
     texts = (f"{name} {n} " + "word " * 30 for n in range(count))
     return [{"title": "Title of it", "description": text, "weight": weight} for text in texts]
 
 
 def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
-    """The faults that a reply names; a positive weight is taken as a negative one."""
+    """Read the faults in a reply; the sign of a positive weight is changed."""
     answer = read_additions(reply, -10)
     if isinstance(answer, Unreadable):
         return answer
@@ -111,7 +111,7 @@ def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
 
 
 def build_pool_stage(names: Sequence[str], filters: Filters) -> Stage:
-    """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons."""
+    """Build the stage that writes `pool`: the slots of the responses that stay, and left-out slots with reasons."""
 
     def build(fields: Fields, models: Models) -> StageOutcome:
         texts = {name.removeprefix("response_"): str(fields.get(name) or "") for name in names}
@@ -129,7 +129,7 @@ def build_pool_stage(names: Sequence[str], filters: Filters) -> Stage:
 
 
 def find_response_fault(text: str, filters: Filters) -> str | None:
-    """Why a response leaves the pool; None if it may stay."""
+    """Return why a response is removed from the pool; None if it may stay."""
     length = len(text.strip())
     if length < filters.response_least_characters:
         return f"shorter than {filters.response_least_characters} characters"
@@ -144,7 +144,7 @@ def find_response_fault(text: str, filters: Filters) -> str | None:
 
 
 def find_criterion_fault(description: str, weight: int, filters: Filters) -> str | None:
-    """Why a criterion is dropped; None if it may stay."""
+    """Return why a criterion is dropped; None if it may stay."""
     text = description.strip()
     if not weight:
         return "weight 0"

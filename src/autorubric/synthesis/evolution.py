@@ -1,4 +1,4 @@
-"""Evolution: harder criteria that separate the two best responses."""
+"""Evolution: harder criteria that discriminate between the two best responses."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from autorubric.synthesis.gated import Evidence
 
 EXAMPLE_CRITERIA = 3
-"""How many evolved criteria an estimate assumes in each round."""
+"""Number of evolved criteria that an estimate assumes in each round."""
 
 _REPLY_TOKENS = 350
 _MOST_SHOWN = 60
-"""Criteria whose verdicts the prompt shows; rubrics have 25 at most from each model."""
+"""Maximum number of criteria with verdicts in the prompt; rubrics have at most 25 from each model."""
 
 
 def build_plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
-    """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
+    """Return the stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
 
     With fewer than two responses the value is an empty list, made by `skipped(no responses)`.
     """
@@ -100,7 +100,7 @@ class Round:
     template: Prompt
 
     def build(self, fields: Fields, models: Models) -> list[Call] | StageOutcome:
-        """The call for criteria that separate the two best responses, or why there is none."""
+        """Build the call for criteria that discriminate between the two best responses; else the outcome."""
         if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
             return fail_missing("verdicts on the pool")
         context = self.before.build_context(fields)
@@ -119,7 +119,7 @@ class Round:
         names = ("title", "description", "weight")
         shown = [{name: getattr(candidate, name) for name in names} for candidate in rubric]
         responses = [context.pool.responses[place] for place in pair]
-        # The same pair under the same rubric gets another draw in another round.
+        # The same pair with the same rubric gets another draw in another round.
         verdicts = _show_verdicts(rubric, context.pool, scores, pair)
         call = _build_call(self.template, fields, shown, responses, self.number - 1, verdicts)
         known = {build_sameness_key(candidate.description) for candidate in context.candidates}
@@ -136,7 +136,7 @@ class Round:
         return [call._replace(read=read)]
 
     def _collect(self, known: Collection[str], items: Sequence[Item], model: str) -> dict[str, Any]:
-        """The criteria of a reply that are new, and what was dropped of it; `known` are the keys of the others."""
+        """Return the new criteria in a reply, and the dropped ones; `known` has the keys of existing criteria."""
         taken = set(known)
         criteria, dropped = list[Candidate](), list[dict[str, str]]()
         for number, item in enumerate(items, 1):
@@ -157,7 +157,7 @@ class Round:
 def _show_verdicts(
     rubric: Sequence[Candidate], pool: Pool, scores: Sequence[float | None], pair: Sequence[int]
 ) -> dict[str, Any]:
-    """The majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
+    """Return the majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
     rows = list[dict[str, Any]]()
     for candidate in rubric[:_MOST_SHOWN]:
         if candidate.id in pool.votes:
@@ -170,7 +170,7 @@ def _show_verdicts(
 
 
 def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
-    """The stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
+    """Return the stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
     needed = turn.before.reads if turn.number > 1 else (*turn.before.criteria, *turn.before.verdicts)
 
     def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
 
 
 def build_augmented_stage(rounds: Sequence[str]) -> Stage:
-    """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
+    """Return the stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
 
     def build(fields: Fields, models: Models) -> StageOutcome:
         absent = [name for name in rounds if not _is_round(fields.get(name))]

@@ -44,7 +44,7 @@ _ABILITIES = {
 }
 
 _TURNS = 64
-"""Turns of the event loop: many more than it takes to open the first connection and send the first call."""
+"""Turns of the event loop; far more than are needed to open the first connection and send the first call."""
 
 _MOST_NAMED = 3
 _POINTLESS = "no criterion with positive points; left out of the final files"
@@ -56,7 +56,7 @@ class Exported:
 
     Attributes:
         rows: rows in the final files.
-        criteria: criteria in them.
+        criteria: criteria in these rows.
         remarks: unusual properties of the rubrics, a sentence each.
     """
 
@@ -66,9 +66,9 @@ class Exported:
 
 
 def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
-    """A sentence if the input has none of the queries in a directory, else nothing.
+    """Return a sentence if the input has none of the queries in a directory; else an empty list.
 
-    Added, removed and edited queries belong to the same run: only what has changed is requested again.
+    A run may add, remove and edit queries; only what has changed is requested again.
     """
     paths = (directory / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
     path = next((path for path in paths if path.exists()), None)
@@ -82,7 +82,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
 
 
 async def preload_export() -> None:
-    """Import the packages of the final files after the first call is sent, while the run waits for replies."""
+    """Import the packages for the final files after the first call is sent, while the run waits for replies."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
@@ -91,11 +91,11 @@ async def preload_export() -> None:
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
-    """The export of a row of the last step file, with the `most` best criteria (0 for all)."""
+    """Return the export of a row of the last step file, with the `most` best criteria (0 for all)."""
     final = build_final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
-        # The linter is needed at the end of a run only.
+        # The linter is needed only at the end of a run.
         from autorubric.linting.finding import RawCriterion, RawRubric
         from autorubric.linting.records import read_query
         from autorubric.linting.rules.form import LANGUAGE, MOST
@@ -110,7 +110,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
 
 
 def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
-    """Write the final files from the exports of `export_row`, each file whole or not at all."""
+    """Write the final files from the exports of `export_row`, each file atomically."""
     rows = criteria = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
@@ -134,11 +134,11 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
 
 
 def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
-    """The exported form of a row of the last step file, or None if it holds no rubric.
+    """Return the exported form of a row of the last step file; None if it has no rubric.
 
-    Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are not criteria.
-    Of duplicates (same words, ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0
-    keeps those with the most points, ties in order.
+    It has the merged and evolved criteria, or those that passed the gates, without pitfalls and invalid entries. Of
+    duplicates (same words, ignoring case and spacing), the one with more points is kept. `max_criteria` > 0 keeps
+    those with the most points, ties in order.
 
     Example:
         >>> build_final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
@@ -163,9 +163,9 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
 
 
 def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
-    """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
+    """Build a row of `final_full`: the rubric with the provenance and evidence of every criterion.
 
-    Pitfalls are among the criteria only if they are kept, else under `pitfalls_left_out`.
+    Pitfalls are among the criteria only if they are kept; else they are under `pitfalls_left_out`.
     """
     gated, question, slots = row["gated"], row["question"], row["pool"]["slots"]
     return {
@@ -205,7 +205,7 @@ _to_json = partial(json.dumps, ensure_ascii=False)
 
 
 def _build_full_schema() -> pa.Schema:
-    """The Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
+    """Return the Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
     import pyarrow as pa
 
     from autorubric.synthesis.quality import MEASURES
@@ -257,7 +257,7 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
 
 
 def _build_release_record(row: Mapping[str, Any]) -> Record:
-    """The rubric of a `final_full` row, under the release's name of its domain."""
+    """Return the rubric of a `final_full` row, with the release's name of its domain."""
     from autorubric.core.entries import USUAL, read_entries
     from autorubric.formats.format import Record
 
@@ -267,7 +267,7 @@ def _build_release_record(row: Mapping[str, Any]) -> Record:
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A sentence for each unusual property, with the rows that have it."""
+    """Yield a sentence for each unusual property, with the rows that have it."""
     from autorubric.linting.rules.form import MOST
 
     sentences = {

@@ -1,4 +1,4 @@
-"""The gates that a criterion passes before it enters the data; each keeps its evidence."""
+"""The gates that a criterion must pass; each decision keeps its evidence."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +19,15 @@ Figures: TypeAlias = Mapping[str, float | str | None]
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What one gate decided about one criterion.
+    """The decision of one gate on one criterion.
 
     Attributes:
         candidate: the id of the criterion.
-        gate: which gate.
-        outcome: `kept`; `rewrite` where another wording may save it; `rejected`; `undecided` where the gate had
-            no evidence, which is never a rejection.
+        gate: the name of the gate.
+        outcome: `kept`, `rewrite` (another wording may pass), `rejected`, or `undecided` (the gate had no evidence),
+            which is never a rejection.
         figures: the evidence: numbers and names.
-        reason: one sentence for a person.
+        reason: one sentence for the reader.
     """
 
     candidate: str
@@ -43,10 +43,10 @@ _RANK = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
 
 
 def decide(context: GateContext, settings: GateSettings) -> Decisions:
-    """The decision of each gate on each criterion that reaches it, in the order of the settings.
+    """Return the decision of each gate on each criterion that reaches it, in the order of the settings.
 
-    A criterion that a gate rejects or wants rewritten does not reach the next gate: verdicts that judges split on
-    are not evidence for the others. `find_passed` gives the criteria that are left, `find_final_decisions` the
+    A criterion that a gate rejects or wants rewritten does not reach the next gate, because verdicts on which judges
+    split are not evidence for other gates. `find_passed` returns the remaining criteria, `find_final_decisions` the
     decision that counts for each.
 
     Example:
@@ -67,7 +67,7 @@ def decide(context: GateContext, settings: GateSettings) -> Decisions:
 
 
 def find_final_decisions(decisions: Iterable[GateDecision]) -> dict[str, GateDecision]:
-    """The decision that counts for each criterion: a rejection, else a rewrite, else the last one.
+    """Return the decision that counts for each criterion: a rejection, else a rewrite, else the last one.
 
     Example:
         >>> said = [GateDecision("e1", "licensed", "kept"), GateDecision("e1", "separates", "rejected")]
@@ -83,7 +83,7 @@ def find_final_decisions(decisions: Iterable[GateDecision]) -> dict[str, GateDec
 
 
 def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecision]) -> tuple[Candidate, ...]:
-    """The criteria that no gate rejected or wants rewritten, in their order.
+    """Return the criteria that no gate rejected or wants rewritten, in their order.
 
     Example:
         >>> one, two = Candidate("m1", "", "Names it.", 5), Candidate("m2", "", "Is polite.", 5)
@@ -95,10 +95,10 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
 
 
 def check_answerable(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that needs more than the query and one submission to be decided.
+    """Reject a criterion that cannot be decided from the query and one submission alone.
 
-    The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
-    response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
+    The relevance judges or the criterion's own words may reject it: a grader does not see a reference answer, another
+    response or the response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
     unseen = find_unseen_text(candidate.description, context.query_text)
     forced = find_forced_verdict(Phrasing(candidate.description))
@@ -123,14 +123,14 @@ _TOO_FEW = "most relevance judgments speak against it, but they are worth only {
 
 
 def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:
-    """How many judgments there were, and how many votes they are worth where that was measured."""
+    """Return the number of judgments, and the number of votes that they are worth if that was measured."""
     return {"draws": relevance.draws} | ({} if relevance.votes is None else {"votes": relevance.votes})
 
 
 def check_licensed(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
+    """Reject a criterion that the query neither asks for nor implies, according to the relevance judges.
 
-    Words that a judge quotes must be in the query; otherwise nothing is decided.
+    Words that a judge quotes must be in the query; otherwise the gate is undecided.
     """
     relevance = context.find_relevance(candidate)
     if relevance is None:
@@ -148,10 +148,10 @@ def check_licensed(candidate: Candidate, context: GateContext, settings: GateSet
 
 
 def check_surface(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
-    """A rejection for a criterion that demands a form the query does not ask for.
+    """Reject a criterion that demands a form that the query does not ask for.
 
-    Either the relevance judges see such a form, or the criterion's own words show it. Judges overrule the words only
-    where they call the form asked for and quote words that are in the query.
+    Either the relevance judges find such a form, or the criterion's own words show it. Judges overrule the words only
+    if they say that the query asks for the form and quote words of the query.
     """
     kinds, relevance = settings.surface.kinds, context.find_relevance(candidate)
     forms = [form for form in find_forms(candidate.description, context.query_text) if form.kind in kinds]
@@ -176,21 +176,21 @@ def check_surface(candidate: Candidate, context: GateContext, settings: GateSett
 
 
 def _estimate_noise(context: GateContext, settings: GateSettings) -> likelihood.JudgeNoise:
-    """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
+    """Return the error rate of the pool's verdicts, and the correlation of the judges' errors."""
     return likelihood.estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 
 def _show_noise(noise: likelihood.JudgeNoise, context: GateContext) -> dict[str, float | str | None]:
-    """The error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
+    """Return the error rate of a verdict and, if judges share errors, the number of independent judges."""
     count = len(context.pool.judges)
     worth = {"judges": count / (1 + (count - 1) * noise.correlation)} if noise.correlation else {}
     return {"judge_error": noise.error, **worth}
 
 
 def check_separation(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
+    """Reject criteria that all or no responses meet, and criteria that better responses meet less often.
 
-    Merged criteria are tested only if the settings demand it; they count in the score in any case.
+    Merged criteria are tested only if `merged` is set; they always count in the score.
     """
     noise = _estimate_noise(context, settings)
     tested = [candidate for candidate in candidates if candidate.origin == "evolved" or settings.separates.merged]
@@ -223,7 +223,7 @@ def _decide_separation(
 
 
 def _decide_direction(candidate: Candidate, figures: Figures, settings: GateSettings) -> GateDecision:
-    """The decision on a criterion that responses meet differently, by the chance that it points the wrong way."""
+    """Decide on a criterion on which responses differ, by the chance that it points in the wrong direction."""
     separating, reversed_ = cast("float", figures["separating"]), cast("float | None", figures["reversed"])
     if reversed_ is None:
         reason = "the other criteria do not separate the responses, so its direction is unknown"
@@ -240,7 +240,7 @@ def _decide_direction(candidate: Candidate, figures: Figures, settings: GateSett
 def _estimate_reversed_chance(
     candidate: Candidate, others: Sequence[Candidate], context: GateContext, noise: likelihood.JudgeNoise
 ) -> float | None:
-    """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
+    """Estimate the chance that a criterion points in the wrong direction, considering a pitfall's sign."""
     votes = context.pool.votes
     if candidate.id not in votes:
         return None
@@ -251,7 +251,7 @@ def _estimate_reversed_chance(
 
 
 def check_agreement(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
+    """Request a rewrite of criteria on which judges split; reject those that were already rewritten."""
     noise = _estimate_noise(context, settings)
     return [_decide_agreement(candidate, context, settings.agreement.least_split, noise) for candidate in candidates]
 
@@ -275,12 +275,12 @@ def _decide_agreement(
 
 
 def check_redundancy(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for each criterion that demands what one of higher weight does.
+    """Reject each criterion that makes the same demand as one of higher weight.
 
     Equal verdicts are not enough: the same responses may name two remedies for one complaint. The relevance judges
-    must call the criteria the same, or their words must be alike. The verdicts then update that chance, by the Bayes
-    factor of one truth behind both against two that agree as often as any two of this pool. Of two, the higher weight
-    stays, then the merged one, then the earlier one.
+    must call the criteria the same, or their words must be similar. The verdicts then update that chance by the Bayes
+    factor of one common truth against two truths that agree as often as any two criteria of this pool. Of two
+    criteria, the one with the higher weight stays, then the merged one, then the earlier one.
     """
     votes = context.pool.votes
     graded = [votes[candidate.id] for candidate in candidates if candidate.id in votes]
@@ -309,7 +309,7 @@ def _estimate_same_chance(
     settings: RedundantSettings,
     noise: tuple[likelihood.JudgeNoise, float],
 ) -> float:
-    """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
+    """Estimate the chance that two criteria make the same demand, from their relevance, words and verdicts."""
     prior = settings.prior_other
     if (
         candidate.pitfall == other.pitfall
@@ -331,18 +331,18 @@ def _estimate_same_chance(
 
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of the absolute points that evolved criteria hold; None without points."""
+    """Return evolved criteria's share of the absolute points; None without points."""
     evolved = sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved")
     total = sum(abs(candidate.weight) for candidate in candidates)
     return evolved / total if total else None
 
 
 def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
-    """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
+    """Reject the evolved criteria with the least evidence until the rest are within the cap.
 
-    Pitfalls have no points: they are neither counted nor rejected.
-    Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
-    Without merged criteria or without a cap nothing is decided.
+    Pitfalls have no points, so they are neither counted nor rejected. Least evidence means the largest chance of the
+    wrong direction; of equals, the lower weight, then the later criterion. Without merged criteria or a cap, nothing
+    is decided.
     """
     most = settings.share.most
     points = [candidate for candidate in candidates if candidate.weight > 0]
@@ -368,7 +368,7 @@ def check_share(candidates: Sequence[Candidate], context: GateContext, settings:
 
 
 Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], Decisions]
-"""Decides about the criteria that reached it; it returns nothing on those it does not test."""
+"""Decides on the criteria that reach the gate; returns no decision on criteria that it does not test."""
 
 
 def _apply_to_each(decide_one: Callable[[Candidate, GateContext, GateSettings], GateDecision]) -> Gate:

@@ -1,4 +1,4 @@
-"""The end of the full profile: the rewrite of disputed criteria, the gates' decisions, the rubric that is left."""
+"""The end of the full profile: the rewrite of disputed criteria, the gates' decisions, and the remaining rubric."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,10 +35,10 @@ class Evidence:
     """The fields that decisions on criteria are based on.
 
     Attributes:
-        judges: who gave each row of verdicts; one judge's draws share its name.
-        criteria: the fields that contain criteria, the merged ones first.
-        verdicts: the fields that hold verdicts.
-        relevance: the field that holds relevance; empty if no gate needs it.
+        judges: the judge of each row of verdicts; one judge's draws share its name.
+        criteria: the fields with criteria, the merged ones first.
+        verdicts: the fields with verdicts.
+        relevance: the field with relevance; empty if no gate needs it.
     """
 
     judges: tuple[str, ...]
@@ -52,7 +52,7 @@ class Evidence:
         return (*self.criteria, *self.verdicts, *([self.relevance] if self.relevance else []))
 
     def build_context(self, fields: Fields) -> GateContext:
-        """The evidence of a row; rewritten criteria replace the old ones."""
+        """Collect the evidence of a row; rewritten criteria replace their originals."""
         return GateContext(
             query_in(fields),
             replace_rewritten(read_criteria(fields, self.criteria)),
@@ -62,7 +62,7 @@ class Evidence:
 
     @staticmethod
     def find_kept(context: GateContext, settings: GateSettings) -> tuple[Candidate, ...]:
-        """The criteria that no gate rejects."""
+        """Return the criteria that no gate rejects."""
         final = find_final_decisions(decide(context, settings))
         return tuple(
             candidate
@@ -78,13 +78,13 @@ MOST_ANSWERS = 3
 """Maximum number of responses that the rewriter sees for one criterion."""
 
 Reasons = Mapping[str, Sequence[Sequence[str | None]]]
-"""Why judges gave their verdicts: by criterion id, shaped like `Pool.votes`."""
+"""The reasons for judges' verdicts by criterion id, in the shape of `Pool.votes`."""
 
 
 def build_rewrite_stage(
     prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]
 ) -> Stage:
-    """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
+    """Return the stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
     def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if lost := find_missing(fields, before.reads):
@@ -130,7 +130,7 @@ def build_rewrite_request(
     pool: Pool,
     reasons: Reasons,
 ) -> Request:
-    """The request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
+    """Build the request for unambiguous wordings of criteria on which judges disagree, one call for all of them.
 
     For each criterion, at most `MOST_ANSWERS` responses with differing verdicts are shown, with the judges' reasons.
     """
@@ -155,7 +155,7 @@ def build_rewrite_request(
 
 
 def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:
-    """The rewrites; without a usable reply nothing is rewritten, and the row counts as unfinished."""
+    """Collect the rewrites; without a usable reply, nothing is rewritten and the row counts as unfinished."""
     (answer,) = answers
     if isinstance(answer, Failure):
         return StageOutcome({"criteria": []}, lost=(answer,))
@@ -165,7 +165,7 @@ def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
-    """The rewritten criteria by the ids of those they replace; one left out could not be rewritten."""
+    """Read the rewritten criteria by the ids of the originals; a missing one could not be rewritten."""
     found = read_json(reply, "array", ("rewrites",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
@@ -191,7 +191,7 @@ def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
 
 
 def reword(old: Candidate, title: str, description: str) -> Candidate:
-    """A criterion in another wording: weight, origin and round stay, the old id gets `.r` and is the parent."""
+    """Reword a criterion: weight, origin and round stay; the id gets the suffix `.r`, the old id is the parent."""
     return replace(
         old,
         id=f"{old.id}.r",
@@ -211,7 +211,7 @@ def _read_text(entry: Mapping[str, Any], name: str) -> str:
 def _find_splits(
     candidate: str, pool: Pool, reasons: Sequence[Sequence[str | None]] | None
 ) -> list[tuple[int, list[dict[str, str]]]]:
-    """The places of responses on which judges differ, each with the verdicts and their reasons."""
+    """Return the indices of responses on which judges differ, each with the verdicts and their reasons."""
     splits = []
     for number, column in enumerate(zip(*pool.votes.get(candidate, ()), strict=True)):
         if True in column and False in column:
@@ -223,11 +223,11 @@ def _find_splits(
 
 
 def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
-    """The stage that writes `gated`: the rubric that is left, and its evidence.
+    """Build the stage that writes `gated`: the remaining rubric and its evidence.
 
     `criteria` and `rejected` have each criterion with its decisions, `rewritten` those that were replaced, and
-    `left_out` pitfalls that passed but are dropped. A criterion that needed a rewrite and got none is rejected. One
-    that no gate could decide stays.
+    `left_out` pitfalls that passed but are dropped. A criterion that needed a rewrite and got none is rejected. A
+    criterion that no gate could decide stays.
     """
 
     def build(fields: Fields, models: Models) -> StageOutcome:
@@ -290,7 +290,7 @@ def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: Fu
 
 
 def _describe(candidate: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
-    """A criterion with each gate's decision on it."""
+    """Return a criterion with each gate's decision."""
     own = [decision for decision in decisions if decision.candidate == candidate.id]
     return dump_criterion(candidate) | {
         "gates": [{"gate": d.gate, "outcome": d.outcome, "figures": dict(d.figures), "reason": d.reason} for d in own]

@@ -28,7 +28,7 @@ class FinalItem(TypedDict):
 
 
 class Dropped(NamedTuple):
-    """An entry that is not a criterion: its position in the list, from 1, and why."""
+    """An entry that is not a criterion: its position in the list, from 1, and the reason."""
 
     entry: int
     reason: str
@@ -47,7 +47,7 @@ _LIST_KEYS = (
     *("criteria", "rubrics", "rubric", "items", "rubric_items", "new_criteria", "new_rubrics"),
     *("augmented_rubrics", "merged_rubrics"),
 )
-# The names models give the three fields, ours first; those in Chinese come with Chinese queries.
+# The names that models use for the three fields, ours first; Chinese names occur with Chinese queries.
 _TITLE = ("title", *NAME_KEYS)
 _DESCRIPTION = ("description", "criterion", *TEXT_KEYS)
 
@@ -58,7 +58,7 @@ _WEIGHT_TEXT = re.compile(
 
 
 def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
-    """The criteria in a list as models write it; every entry that is not one is reported with its reason.
+    """Read the criteria in a list written by a model; every other entry is reported with a reason.
 
     Texts are stripped. Weights may be numbers or texts such as "7.5", "7 points" or "8/10" (scaled to 10); they
     are rounded to the nearest whole number, halves up, and clipped to `lowest` (0) to 10 with a note.
@@ -92,7 +92,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply contains: at least one, and not all of weight 0."""
+    """Read the criteria in a reply: at least one, and not all of weight 0."""
     answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
@@ -103,7 +103,7 @@ def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]]
 
 
 def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply adds to a rubric; possibly none."""
+    """Read the criteria that a reply adds to a rubric; possibly none."""
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
@@ -123,9 +123,9 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
-    """`rubrics` without repetitions (the same words, ignoring case and spacing).
+    """Return `rubrics` without repetitions (the same words, ignoring case and spacing).
 
-    The one with the most points stays, at the position of the first.
+    Of repeated criteria, the one with the most points stays, at the position of the first.
 
     Example:
         >>> dedup_final_rubrics([{"criterion": "Names 4 g.", "points": 5}, {"criterion": "names  4 g.", "points": 9}])
@@ -140,11 +140,11 @@ def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
 
 
 def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalItem]:
-    """The `most` criteria with the most points, in their order; of equals the first ones.
+    """Return the `most` criteria with the most points, in their order; of equals the first ones.
 
     Args:
         rubrics: the criteria, the evolved ones last.
-        most: how many to keep; None, 0 and less keep all.
+        most: the number to keep; None, 0 or less keeps all.
 
     Example:
         >>> abc = [{"criterion": "a", "points": 3}, {"criterion": "b", "points": 9}, {"criterion": "c", "points": 5}]
@@ -158,7 +158,7 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
 
 
 def _find_grouping_problem(entries: Sequence[Any]) -> str:
-    """Why a list is not a flat list of criteria; empty if it is. A group's name may invert weights ("Penalties")."""
+    """Return why a list is not a flat list of criteria, or ""; a group's name may invert weights ("Penalties")."""
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict | Mapping) or list not in map(type, entry.values()):
             continue
@@ -170,7 +170,7 @@ def _find_grouping_problem(entries: Sequence[Any]) -> str:
 
 
 def _find_scale_problem(weights: Sequence[float]) -> str:
-    """Why the weights of a list are not on the requested scale; empty if they may be."""
+    """Return why the weights of a list are not on the requested scale; empty if they may be."""
     sizes = [abs(weight) for weight in weights]
     largest = max(sizes, default=0)
     if largest > HIGHEST_WEIGHT and 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
@@ -181,12 +181,12 @@ def _find_scale_problem(weights: Sequence[float]) -> str:
 
 
 def _read_item(entry: Any) -> tuple[str, str, float] | str:
-    """The title, description and weight (as written) of an entry, or why it is not a criterion."""
+    """Return the title, description and weight (as written) of an entry, or why it is not a criterion."""
     if not isinstance(entry, dict | Mapping):  # nearly all are dicts, and that is the faster check
         return f"{entry!r:.60} is not an object"
     title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
     if type(title) is str and type(description) is str and type(weight) is int and len(entry) == 3:
-        # Exactly the requested form, which nearly all entries have.
+        # The requested form, which nearly all entries have.
         if (text := description.strip()) and -1000 <= weight <= 1000:
             return title.strip(), text, float(weight)
     else:
@@ -207,7 +207,7 @@ def _read_item(entry: Any) -> tuple[str, str, float] | str:
 
 
 def parse_weight(weight: Any) -> float | None:
-    """The value of a weight as models write it, or None."""
+    """Return the value of a weight as models write it, or None."""
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

@@ -1,4 +1,4 @@
-"""What noisy verdicts imply about the truth behind them, and how many independent votes several draws are worth.
+"""Inference from noisy verdicts to the truth, and the number of independent votes that several draws are worth.
 
 Every judge is assumed to be wrong about one response with the same small probability, independently. The
 probabilities that the gates use follow by Bayes' rule, without any threshold on counts.
@@ -23,21 +23,21 @@ _LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
 
 
 class VoteTally(NamedTuple):
-    """How many judges find that a response meets a criterion, and how many that it does not."""
+    """The number of judges that find that a response meets a criterion, and of those that do not."""
 
     met: float
     unmet: float
 
 
 class JudgeNoise(NamedTuple):
-    """How often a verdict is wrong, and the mean correlation of the errors of two judges."""
+    """The error rate of verdicts, and the mean correlation of the errors of two judges."""
 
     error: float
     correlation: float = 0.0
 
 
 def tally_votes(votes: Votes, correlation: float = 0) -> list[VoteTally]:
-    """The tally of each response; votes whose errors are correlated count for less than one each."""
+    """Return the tally of each response; votes with correlated errors count for less than one each."""
     counts = [(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
     if not correlation:
         return [VoteTally(met, unmet) for met, unmet in counts]
@@ -46,21 +46,21 @@ def tally_votes(votes: Votes, correlation: float = 0) -> list[VoteTally]:
 
 
 def invert_votes(votes: Votes) -> Votes:
-    """The verdicts on the absence of what a criterion describes."""
+    """Return the inverted verdicts."""
     return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
 
 
 def compute_likelihoods(tally: VoteTally, error: float) -> tuple[float, float]:
-    """The chance of a tally if the response meets the criterion, and if it does not."""
+    """Return the chance of a tally if the response meets the criterion, and if it does not."""
     right = 1 - error
     return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
 
 
 def compute_separating_chance(votes: Votes, error: float, correlation: float = 0) -> float:
-    """The chance that in truth some responses meet the criterion and others do not.
+    """Compute the chance that some responses truly meet the criterion and others do not.
 
-    A priori, any number of responses that meet it is equally likely, and with a number given, any choice of them.
-    Responses without a verdict are left out.
+    A priori, any number of responses that meet it is equally likely, and so is any choice of that number of
+    responses. Responses without a verdict are left out.
 
     Example:
         >>> all_met = ((True,) * 6, (True,) * 6)
@@ -77,7 +77,7 @@ def compute_separating_chance(votes: Votes, error: float, correlation: float = 0
 
 
 def sum_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
-    """The products of all ways to take one of each pair, summed by how often the second was taken."""
+    """Sum the products over all choices of one element per pair, grouped by how often the second was chosen."""
     sums = [1.0]
     for first, second in pairs:
         sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
@@ -85,7 +85,7 @@ def sum_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
 
 
 def compute_split_chance(votes: Votes, error: float) -> float | None:
-    """The chance that judges split on a criterion (each verdict a coin flip); None if no two judged a response.
+    """Compute the chance that judges split on a criterion (coin-flip verdicts); None if no two judged a response.
 
     Example:
         >>> agree, split = ((True, False, True, False),) * 2, ((True,) * 4, (False,) * 4)
@@ -99,7 +99,7 @@ def compute_split_chance(votes: Votes, error: float) -> float | None:
 
 
 def compute_bayes_factor(left: Votes, right: Votes, noise: JudgeNoise, alike: float) -> float:
-    """Bayes' factor of one truth behind two rows of verdicts against two that agree with the chance `alike`.
+    """Compute the Bayes factor of one truth behind two rows of verdicts against two that agree with chance `alike`.
 
     Example:
         >>> votes, other = ((True, False, True),), ((False, True, True),)
@@ -116,10 +116,10 @@ def compute_bayes_factor(left: Votes, right: Votes, noise: JudgeNoise, alike: fl
 
 
 def estimate_judge_error(pool: Pool, prior: float) -> float:
-    """How often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
+    """Estimate the error rate of verdicts from the judges' disagreements on all criteria of a pool.
 
-    Expectation maximization divides the disagreements between criteria that judges split on and plain errors;
-    `prior` counts as twenty verdicts, and alone without two judges.
+    Expectation maximization attributes the disagreements to criteria on which judges split and to plain errors;
+    `prior` counts as twenty verdicts, and is the estimate without two judges.
 
     Example:
         >>> clean = ((True, False, True, True),) * 2
@@ -148,9 +148,9 @@ def estimate_judge_error(pool: Pool, prior: float) -> float:
 
 
 def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> JudgeNoise:
-    """The noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
+    """Estimate the noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
 
-    Criteria that judges split on are left out of the measurement: there they disagree for another reason.
+    Criteria on which judges split are left out, because they disagree there for another reason.
 
     Example:
         >>> clean, doubt = ((True,) * 4,) * 3, ((True,) * 4, (True,) * 4, (False, True, True, True))
@@ -168,7 +168,7 @@ def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> JudgeN
 
 
 def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
-    """How often two criteria of a pool have the same verdict on a response, within 0.5 and 0.95.
+    """Estimate how often two criteria of a pool have the same verdict on a response, from 0.5 to 0.95.
 
     Ten pairs at 0.7 are added as a prior.
 
@@ -185,7 +185,7 @@ def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
 
 
 def _compute_split_chance(row: Mapping[VoteTally, int], error: float, prior: float) -> float:
-    """The chance that judges split on a criterion, from the count of each tally."""
+    """Compute the chance that judges split on a criterion, from the count of each tally."""
     clear = prod((sum(compute_likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
     split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
     return split / (clear + split)
@@ -202,20 +202,20 @@ _UNRELATED = 0.5
 def compute_reversed_chance(
     votes: Votes, scores: Sequence[float | None], error: float, correlation: float = 0
 ) -> float | None:
-    """The chance that better responses meet the criterion less; None if the scores do not differ.
+    """Compute the chance that better responses meet the criterion less often; None if scores do not differ.
 
-    A priori, a criterion is unrelated to the score with a chance of one half, else it points either way with equal
-    chance. The likelihood is a conditional logistic regression of the truth behind the verdicts on the score: if k
-    responses meet the criterion, the chance that it is just these is e^(b * their scores) over the sum of the same
-    for every choice of k (at b = 0: the exact permutation distribution). There is no intercept to estimate, so it
-    holds for small pools. All possible truths, with some responses that meet it and some that do not, are summed,
+    A priori, a criterion is unrelated to the score with a chance of one half; else it points in either direction with
+    equal chance. The likelihood is a conditional logistic regression of the truth behind the verdicts on the score:
+    if k responses meet the criterion, the chance that it is just these is e^(b * their scores) over the sum of the
+    same for every choice of k (at b = 0: the exact permutation distribution). There is no intercept to estimate, so
+    it is valid for small pools. It sums over all possible truths in which some responses meet it and some do not,
     weighted by the verdicts. The slope b, where it is not 0, has a Cauchy prior of scale 1.25 per standard deviation.
 
     Args:
         votes: the verdicts on the criterion.
-        scores: of each response by the other criteria; None if there is none.
-        error: how often a verdict is wrong.
-        correlation: of the errors of two judges.
+        scores: the score of each response by the other criteria; None if there is none.
+        error: the error rate of verdicts.
+        correlation: the correlation of the errors of two judges.
 
     Example:
         >>> met_by_the_best = ((False, False, False, True, True, True),)
@@ -250,7 +250,7 @@ def compute_reversed_chance(
 def score_without(
     candidate: Candidate, others: Sequence[Candidate], votes: Mapping[str, Votes], responses: int
 ) -> list[float | None]:
-    """The score of each response by the other criteria: the weighted share of verdicts that they are met."""
+    """Compute each response's score by the other criteria: the weighted share of verdicts that they are met."""
     points, totals = [0.0] * responses, [0.0] * responses
     for other in others:
         if other.id == candidate.id:
@@ -264,7 +264,7 @@ def score_without(
 
 
 def _standardize(scores: Sequence[float]) -> list[float]:
-    """The scores with mean 0 and deviation 1; empty where they do not differ."""
+    """Return the scores with mean 0 and standard deviation 1; empty if they do not differ."""
     if len(scores) < 2:
         return []
     mean = sum(scores) / len(scores)
@@ -273,20 +273,20 @@ def _standardize(scores: Sequence[float]) -> list[float]:
 
 
 _LEAST_PAIRS = 10
-"""The fewest pairs of votes of different models whose disagreement is used."""
+"""The minimum number of pairs of votes of different models for using their disagreement."""
 
 _MOST_ASSUMED = 0.45
 
 
 class EffectiveVotes(NamedTuple):
-    """What votes are worth: the `error` of one, the mean `correlation` of the errors of two, and how many `votes`."""
+    """The worth of votes: the `error` of one, the mean `correlation` of two votes' errors, the number of `votes`."""
 
     error: float
     correlation: float
     votes: float
 
     def compute_worth(self, count: int) -> float:
-        """How many independent votes `count` votes are worth.
+        """Return the number of independent votes that `count` votes are worth.
 
         Example:
             >>> EffectiveVotes(0.05, 0.7, 5).compute_worth(5), EffectiveVotes(0.05, 0.0, 5).compute_worth(5)
@@ -298,17 +298,17 @@ class EffectiveVotes(NamedTuple):
 def measure_worth(
     votes: Iterable[Sequence[bool | None]], models: Sequence[str], least_error: float
 ) -> EffectiveVotes:
-    """What votes are worth, from their disagreements.
+    """Measure the worth of votes from their disagreements.
 
     Two independent votes that are each wrong with probability `e` disagree with probability `2e(1-e)`. Fewer
-    disagreements mean that errors are rarer, or shared; without labels only an assumption tells which. `least_error`
-    is that assumption: no vote is taken to be wrong less often. Where votes of different models disagree more often
-    than that, their disagreement takes its place, so that what the draws of one model share is measured.
+    disagreements mean that errors are rarer or shared; without labels, this cannot be decided. So `least_error` is an
+    assumption: no vote is taken to be wrong less often. If votes of different models disagree more often than that,
+    their disagreement is used instead, which measures the errors that draws of one model share.
 
     Args:
         votes: a row for each question, with one entry for each draw; None if a draw has no vote.
         models: the model of each draw.
-        least_error: 0 takes all votes for independent.
+        least_error: the assumed minimum error rate; 0 treats all votes as independent.
 
     Example:
         >>> unanimous, doubt = (True,) * 5, (True, True, True, True, False)
@@ -339,7 +339,7 @@ def measure_worth(
 
 
 def compute_refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
-    """The probability that a point counts against a criterion, given how many of `count` votes do.
+    """Compute the probability that a point counts against a criterion, given the number of `count` votes that do.
 
     Example:
         >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)

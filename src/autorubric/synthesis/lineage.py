@@ -1,4 +1,4 @@
-"""The lineage of synthesized criteria: what each was made from, and what the gates decided."""
+"""The lineage of synthesized criteria: their sources, and the gates' decisions."""
 
 import json
 import re
@@ -23,9 +23,9 @@ GATE_MEANINGS = {
     "redundant": "No weightier criterion demands the same. Same: the probability that one does.",
     "share": "Criteria that evolved from responses keep to their share of the points.",
 }
-"""What a criterion that passes a gate has to fulfil, with the figures of the gate."""
+"""What a criterion must fulfil to pass a gate, with the numbers of the gate."""
 
-# The figures that decide each gate: name, group and name of the setting with the threshold, and what passes.
+# The numbers that decide each gate: name, group and name of the setting with the threshold, and what passes.
 _THRESHOLDS = {
     "agreement": (("split", "agreement", "least_split", "<"),),
     "separates": (
@@ -38,12 +38,12 @@ _THRESHOLDS = {
 
 
 def trace_criteria(final: _Row, step: _Row, manifest: _Row) -> list[dict[str, Any]]:
-    """The criteria of a rubric, each with the criteria it was made from and each gate's decision.
+    """Return the criteria of a rubric, each with its source criteria and each gate's decision.
 
     Args:
         final: a row of `final_full.jsonl`, or of `final.jsonl`, which has only the writer of each criterion.
-        step: the row of the last step file on the same query, which has the texts that were merged; may be empty.
-        manifest: of the run, which has the thresholds.
+        step: the row of the last step file for the same query, which has the merged texts; may be empty.
+        manifest: the manifest of the run, which has the thresholds.
     """
     if "criteria" not in final:
         return _list_basic_criteria(final, step)
@@ -56,14 +56,14 @@ def trace_criteria(final: _Row, step: _Row, manifest: _Row) -> list[dict[str, An
     ]
     by_id = {criterion["id"]: criterion for criterion in found}
     for criterion in found:
-        # A rewritten wording has the proposals of the original.
+        # A rewritten criterion keeps the proposals of the original.
         if criterion["origin"] == "merged" and criterion["rewritten_from"] in by_id:
             criterion["proposals"] = by_id[criterion["rewritten_from"]]["proposals"]
     return found
 
 
 def list_dropped(final: _Row, step: _Row) -> list[dict[str, Any]]:
-    """Proposals that went into no criterion: dropped by the merge, or evolved and dropped."""
+    """List the proposals that were not used: dropped by the merge, or evolved and dropped."""
     fates = [fate for fate in final.get("merge_fates") or () if not fate.get("into")]
     merged = [_find_proposal(fate["id"], fate, step) for fate in fates]
     evolved = [
@@ -80,7 +80,7 @@ def list_dropped(final: _Row, step: _Row) -> list[dict[str, Any]]:
 
 
 def build_verdict_table(final: _Row, step: _Row) -> dict[str, Any]:
-    """Verdicts of criterion × response: how many judges found each criterion met by each response."""
+    """Build the table of criteria × responses: the number of judges that found each criterion met."""
     slots = [response["slot"] for response in final.get("responses") or ()]
     rows = []
     named = {criterion["id"]: criterion for part in _OUTCOMES for criterion in final.get(part) or ()}
@@ -123,7 +123,7 @@ def _describe_criterion(
 
 
 def _find_pair(criterion: _Row, step: _Row) -> list[str]:
-    """The responses that an evolved criterion was drawn from."""
+    """Return the pair of responses from which an evolved criterion was derived."""
     if criterion.get("origin") != "evolved":
         return []
     pair = step.get(f"round_{criterion.get('round')}")
@@ -160,7 +160,7 @@ def _describe_gate(gate: _Row, settings: _Row) -> dict[str, Any]:
 
 
 def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
-    """The figures of a gate; those that decide have their thresholds."""
+    """Yield the numbers of a gate, with thresholds for those that decide."""
     decisive = {name: (group, setting, sign) for name, group, setting, sign in _THRESHOLDS.get(gate, ())}
     for name, value in figures.items():
         if value is None or value == "":
@@ -173,7 +173,7 @@ def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
 
 
 def _parse_json(value: Any) -> Any:
-    """A value that final files contain as a JSON text."""
+    """Return a value that final files contain as a JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -183,7 +183,7 @@ def _parse_json(value: Any) -> Any:
 
 
 def _list_basic_criteria(row: _Row, step: _Row) -> list[dict[str, Any]]:
-    """The criteria of the basic method, which records only the writer of each part."""
+    """List the criteria of the basic method, which records only the writer of each part."""
     parts = [("merged", step.get("merged_rubrics"), str(step.get("merged_rubrics_model") or ""))]
     parts.append(("evolved", step.get("augmented_rubrics"), str(step.get("augmented_rubrics_model") or "")))
     origins = {

@@ -1,4 +1,4 @@
-"""The settings of the full method, and the plan of stages that a profile makes."""
+"""The settings of the full method, and the plan of stages for each profile."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ class FullSettings(Settings):
     """The settings of the full method.
 
     Attributes:
-        pool: how many responses each query gets, from all response models in turn; `draws` on a role overrides it.
-        grounding: what candidate rubrics are grounded in: each rubric model's `own` response (the paper), or one
-            `reference` for all (the seed).
+        pool: the number of responses per query, from all response models in turn; `draws` of a role overrides it.
+        grounding: the text on which candidate rubrics are based: each rubric model's `own` response (the paper), or
+            one `reference` for all (the seed).
         pitfalls: `keep` them with their negative weights in `final_full` and the release, or `drop` them, in which
-            case none is requested; `off` is another word for that. The `final` files contain no pitfall in any case.
+            case none are requested (`off` is a synonym). The `final` files never contain pitfalls.
         rounds: maximum rounds of evolution, 0 to 4.
-        judging: one call per judge and response for each `criterion`, or one for the whole `rubric`: cheaper.
-        merge_characters: maximum characters of the candidate sets of one merge call; larger sets are merged two at a
+        judging: one call per judge and response for each `criterion` or, cheaper, for the whole `rubric`.
+        merge_characters: maximum characters of the candidate sets in one merge call; larger sets are merged two at a
             time, in an order drawn from the record's seed.
-        seed: of that order.
-        gates: which gates, in which order, with which thresholds; see `GateSettings`.
+        seed: the seed of that order.
+        gates: the gates with their order and thresholds; see `GateSettings`.
         filters: see `Filters`.
-        compile: criteria that a check can decide become checks where it agrees with the judges; see
-            `CompileSettings`.
+        compile: criteria that a check can decide become checks if it agrees with the judges; see `CompileSettings`.
     """
 
     pool: int = Field(6, ge=2, le=26)
     grounding: Literal["own", "reference"] = "own"
-    # A bare `off` is false in YAML.
+    # YAML reads a bare `off` as false.
     pitfalls: Annotated[
         Literal["keep", "drop", "off"], BeforeValidator(lambda value: "off" if value is False else value)
     ] = "drop"
@@ -64,8 +63,8 @@ class Shape:
 
     Attributes:
         responses: the fields of the responses.
-        rubrics: the slot letters of the rubric models, each with the field its rubric is grounded in.
-        judges: the judges' slots, each with the judge it is a draw of; empty in the basic profile.
+        rubrics: the slot letters of the rubric models, each with the field on which its rubric is based.
+        judges: the judges' slots, each with the judge that it is a draw of; empty in the basic profile.
         given: whether the responses come with the input.
         licence: the slots of the relevance draws, each with the model it is a draw of.
     """
@@ -78,17 +77,18 @@ class Shape:
 
 
 def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None = None) -> Plan:
-    """The stages of a run: drafts, merge, evolution, and in the full profile a graded pool and gates.
+    """Return the stages of a run: drafts, merge, evolution, and in the full profile a graded pool and gates.
 
-    Stages that share a prompt differ in their draw, so that one model in several slots is asked each time.
+    Stages with the same prompt differ in their draw, so that one model in several slots gets separate requests.
 
     Args:
         prompts: the templates.
         shape: the slots.
-        settings: of the full profile; None for the basic one, which has no pitfalls, verdicts, rounds and gates.
+        settings: the settings of the full profile; None for the basic one, which has no pitfalls, verdicts, rounds
+            and gates.
 
     Raises:
-        MissingPackageError: criteria are to become checks, and the extra `checks` is not installed.
+        MissingPackageError: criteria may become checks, and the extra `checks` is not installed.
 
     Example:
         >>> from autorubric.synthesis.templates import load_synthesis_prompts

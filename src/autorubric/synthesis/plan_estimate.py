@@ -1,4 +1,4 @@
-"""The calls, tokens and cost of a run before anything is spent, from the plan itself."""
+"""Estimates of the calls, tokens and cost of a run before anything is spent, from its plan."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SAMPLED_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class NeededCalls:
-    """The calls that a run still has to make.
+    """The calls that a run still needs.
 
     Attributes:
-        fixed: calls that are made in any case, by (stage, slot).
-        conditional: calls that a condition adds, by (condition, stage, slot), in the order of the stages.
+        fixed: unconditional calls, by (stage, slot).
+        conditional: calls that depend on a condition, by (condition, stage, slot), in the order of the stages.
     """
 
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class NeededCalls:
 
 
 class JudgePrice(NamedTuple):
-    """All judge calls of a run with one way of judging; `cost` is None if a price is unknown."""
+    """All judge calls of a run with one value of `judging`; `cost` is None if a price is unknown."""
 
     calls: int
     cost: float | None
@@ -60,15 +60,15 @@ class JudgePrice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanEstimate:
-    """What a run would send and cost.
+    """The calls, tokens and cost that a run would need.
 
     Attributes:
         queries: usable input rows.
         slots: calls, tokens and cost of every slot; only their `most` covers calls under a condition.
-        per_query: the calls of one query when nothing is recorded.
+        per_query: the calls for one query if nothing is recorded.
         needed: the calls that the run still has to make.
-        judges: the judge calls of the whole run with either way of judging, nothing recorded: `criterion` and
-            `rubric`, the chosen one first; empty in the basic profile.
+        judges: the judge calls of the whole run if nothing is recorded, for judging by `criterion` and by `rubric`,
+            the chosen one first; empty in the basic profile.
     """
 
     queries: int
@@ -79,7 +79,7 @@ class PlanEstimate:
 
     @property
     def calls(self) -> int:
-        """Calls to make, those under a condition left out."""
+        """The number of unconditional calls to make."""
         return sum(slot.calls for slot in self.slots.values())
 
     @property
@@ -90,7 +90,7 @@ class PlanEstimate:
 
 
 async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> PlanEstimate:
-    """The estimate of what a run still needs; sends no request and records nothing."""
+    """Estimate what a run still needs; sends no request and records nothing."""
     executor = Executor(ledger)
     executor.stop("dry run")
     refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)
@@ -107,7 +107,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Pl
 
 
 def compute_worst_case(plan: Plan, query: Query, models: Models) -> Amount:
-    """The maximum cost of a query if no request has to be repeated; nothing if that is unbounded."""
+    """Compute the maximum cost of a query if no request is repeated; zero if it is unbounded."""
     example, needed = _make_example(query, plan, models, {}), Amount()
     for stage in plan.stages:
         for call in stage.list_calls(example, models) if stage.slots else ():
@@ -121,7 +121,7 @@ def compute_worst_case(plan: Plan, query: Query, models: Models) -> Amount:
 
 
 def _build_plans(prepared: Prepared) -> dict[str, Plan]:
-    """The plan of a run, and for the full profile that with the other way of judging, by what a judge call grades."""
+    """Build the plan of a run and, for the full profile, its variant with the other `judging`, by that setting."""
     settings = prepared.settings
     if settings.profile != "full":
         return {"": prepared.plan}
@@ -133,7 +133,7 @@ def _build_plans(prepared: Prepared) -> dict[str, Plan]:
 
 
 async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
-    """How many calls each stage still needs: those without a recorded reply."""
+    """Count the calls that each stage still needs, because no reply is recorded."""
     needed, seen = NeededCalls(), set[bytes]()
     not_reached: dict[bytes, NeededCalls] = {}  # stages that build no calls yet, by what decides their number
 
@@ -166,7 +166,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
 
 
 def _make_example(query: Query, plan: Plan, models: Models, measured: Mapping[str, float]) -> dict[str, Any]:
-    """A query's row with made-up values of the expected lengths, in which every condition of the plan holds."""
+    """Make a query's row with example values of the expected lengths that satisfies every condition of the plan."""
     fields: dict[str, Any] = dict(query.fields)
     read = {name for stage in plan.stages for name in stage.reads}
     for stage in plan.stages:
@@ -186,7 +186,7 @@ _Sampled: TypeAlias = list[tuple[Stage, list[Sequence[Call]]]]
 
 
 def _sample_calls(plan: Plan, queries: Iterable[Query], models: Models, measured: Mapping[str, float]) -> _Sampled:
-    # The full profile has so many requests that a few rows are enough.
+    # The full profile has so many requests per row that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [_make_example(query, plan, models, measured) for query in sample]
     return [(stage, [stage.list_calls(row, models) for row in examples]) for stage in plan.stages if stage.slots]
@@ -211,7 +211,7 @@ def _estimate_slots(
 
 
 def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | None:
-    """The judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
+    """Return the judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
     costs: list[float | None] = []
     for stage, calls in sampled:
         for call in chain.from_iterable(calls) if stage.role == "judge" else ():
@@ -226,7 +226,7 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
 
 
 def _hash_calls(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
-    """A digest of what decides which calls stages of a row need and which replies answer them, without `besides`."""
+    """Hash everything that decides which calls unfinished stages need and which replies fit, except `besides`."""
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
     read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]
     return blake2b(json.dumps(read, default=str).encode(), digest_size=16).digest()

@@ -24,7 +24,7 @@ Query: TypeAlias = str | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class _RubricEvidence(GateContext):
-    """One rubric and all that is known about it; of relevance, only what judges could say."""
+    """One rubric and all evidence on it; relevance only where judges could assess it."""
 
     relevance: Mapping[str, Relevance] = field(default_factory=dict)
 
@@ -35,28 +35,28 @@ class _RubricEvidence(GateContext):
         return RawRubric(criteria, read_query(self.query))
 
     def list_graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
-        """Each criterion that was graded, with the majority verdict on each response."""
+        """Yield each criterion that was graded, with the majority verdict on each response."""
         for candidate in self.candidates:
             if candidate.id in self.pool.votes:
                 yield candidate, self.pool.find_majority(candidate.id)
 
     def find_broken(self, *rules: Rule) -> frozenset[int | None]:
-        """The positions (from 1) of criteria that break one of the rules; None for the rubric as a whole."""
+        """Return the positions (from 1) of criteria that violate one of the rules; None for the whole rubric."""
         return frozenset(hit.criterion for rule in rules for hit in rule.find(self.rubric))
 
     def compute_share_without(self, *rules: Rule) -> float | None:
-        """The share of criteria that break none of the rules; None without criteria."""
+        """Return the share of criteria that violate none of the rules; None without criteria."""
         broken = self.find_broken(*rules)
         return compute_share([n not in broken for n in range(1, len(self.candidates) + 1)])
 
 
 def compute_share(hits: Sequence[bool]) -> float | None:
-    """The share of `hits` that is True; None if there are none."""
+    """Return the share of True in `hits`; None if it is empty."""
     return sum(hits) / len(hits) if hits else None
 
 
 def _find_agreement(evidence: _RubricEvidence, same_judge: bool) -> float | None:
-    """How often two verdicts on one response agree, as a mean over the criteria with such pairs."""
+    """Return how often two verdicts on one response agree: the mean over the criteria with such pairs."""
     found = [_find_pair_agreement(evidence.pool, candidate.id, same_judge) for candidate, _ in evidence.list_graded()]
     known = [value for value in found if value is not None]
     return sum(known) / len(known) if known else None
@@ -75,13 +75,13 @@ def _find_pair_agreement(pool: Pool, criterion: str, same_judge: bool) -> float 
 
 
 def measure_distinguishability(evidence: _RubricEvidence) -> float | None:
-    """The share of graded criteria that some responses meet and some do not; two verdicts are needed."""
+    """Return the share of graded criteria that some responses meet and some do not; needs two verdicts."""
     rows = [[verdict for verdict in row if verdict is not None] for _, row in evidence.list_graded()]
     return compute_share([any(row) and not all(row) for row in rows if len(row) >= 2])
 
 
 def measure_alignment(evidence: _RubricEvidence) -> float | None:
-    """The share of assessed criteria that the query asks for or implies, without a form it does not ask for."""
+    """Return the share of assessed criteria that the query asks for or implies, without an unrequested form."""
     found = [evidence.relevance[c.id] for c in evidence.candidates if c.id in evidence.relevance]
     return compute_share(
         [relevance.need != "none" and (not relevance.surface or relevance.surface_asked) for relevance in found]
@@ -101,11 +101,11 @@ _ENOUGH = 1 / 3
 
 
 def measure_coverage(evidence: _RubricEvidence) -> float | None:
-    """The share of the query's demands that a criterion covers.
+    """Return the share of the query's demands that a criterion covers.
 
-    A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is covered
-    if it holds the words quoted for a criterion, or if one criterion shares a third of its content words: a lower
-    bound. None without a demand, or where the criteria are in another language, so that they share no words.
+    A demand is a sentence or line of the query that asks for something (any sentence if none does). It is covered if
+    it contains the words quoted for a criterion, or if one criterion shares a third of its content words. This is a
+    lower bound. None without a demand, or if the criteria are in another language and so share no words.
     """
     pieces = [piece.strip() for piece in _PIECES.split(evidence.rubric.query)]
     whole = [piece for piece in pieces if Gist(Phrasing(piece), False).content]
@@ -131,23 +131,23 @@ def _normalize(text: str) -> str:
 
 
 def measure_verifiability(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria that the submission alone decides, by their words and, where assessed, by the judges."""
+    """Return the share of criteria decidable from the submission alone, by their words and any assessments."""
     unseen = evidence.find_broken(UNSEEN_REFERENCE)
     refused = {key for key, relevance in evidence.relevance.items() if not relevance.answerable}
     return compute_share([n not in unseen and c.id not in refused for n, c in enumerate(evidence.candidates, 1)])
 
 
 _LOWEST, _HIGHEST = -10, 10
-# On fewer responses, or without a word in common, equal verdicts are too often a coincidence.
+# With fewer responses, or without a common word, equal verdicts are too often a coincidence.
 _FEWEST_RESPONSES = 4
 _SHARED_WORDS = 1 / 3
 
 
 def measure_independence(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria that repeat none before them and refer to no other.
+    """Return the share of criteria that neither repeat an earlier criterion nor refer to another one.
 
-    One repeats another if it says nearly the same (rules `duplicate`, `near-duplicate`), or if every judge gave
-    both the same verdicts, met and unmet, on 4 responses or more and they share a third of their content words.
+    A criterion repeats another if it says nearly the same (rules `duplicate`, `near-duplicate`), or if every judge
+    gave both the same verdicts, met and unmet, on at least 4 responses and they share a third of their content words.
     """
     repeats = evidence.find_broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
     criteria = enumerate(evidence.rubric.criteria, 1)
@@ -157,7 +157,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
-    """The positions of criteria that share all judges' verdicts and some words with an earlier one."""
+    """Return the positions of criteria that share all judges' verdicts and some words with an earlier one."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
         candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)
@@ -178,10 +178,10 @@ def _has_shared_words(gist: Gist, other: Gist) -> bool:
 
 
 def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria whose weight can be right, halved where the weights as a whole carry no information.
+    """Return the share of criteria with a plausible weight, halved if the weights as a whole are uninformative.
 
-    It can be right if it lies between -10 and 10, is not 0, and has the sign of the wording (`sign-contradiction`).
-    The weights carry none if all are equal (`equal-weights`) or one holds most points (`dominant-weight`).
+    A weight is plausible if it is between -10 and 10, not 0, and has the sign of the wording (`sign-contradiction`).
+    The weights are uninformative if all are equal (`equal-weights`) or one has most points (`dominant-weight`).
     """
     wrong = evidence.find_broken(SIGN)
     places = enumerate(evidence.candidates, 1)
@@ -191,7 +191,7 @@ def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
 
 
 def measure_language(evidence: _RubricEvidence) -> float | None:
-    """The share of criteria in the language of the query; None if that language is not clear."""
+    """Return the share of criteria in the language of the query; None if that language is unclear."""
     if detect_language(evidence.rubric.query) is None or not evidence.candidates:
         return None
     return 0.0 if None in evidence.find_broken(LANGUAGE) else evidence.compute_share_without(LANGUAGE)
@@ -221,16 +221,16 @@ def measure_quality(
     pool: Pool | None = None,
     relevance: Mapping[str, Relevance | None] | None = None,
 ) -> dict[str, float | None]:
-    """The thirteen measures of one rubric; None if there is no evidence.
+    """Compute the thirteen measures of one rubric; None for a measure without evidence.
 
     `number` is a count, every other measure lies in [0, 1], and more is better. No request is sent: measures that
     need judges use the verdicts and relevance that exist.
 
     Args:
-        query: what the rubric is for: a text, or the messages of a conversation.
-        candidates: its criteria.
+        query: the query of the rubric: a text, or the messages of a conversation.
+        candidates: the criteria of the rubric.
         pool: the graded responses. Two rows with the same judge id are two runs of one judge.
-        relevance: whether the query asks for each criterion, by criterion id; None if no judge could say.
+        relevance: whether the query asks for each criterion, by criterion id; None if no judge could assess it.
 
     Example:
         >>> rubric = [Candidate("m1", "Dose", "Names the highest daily dose of 4 g.", 8)]

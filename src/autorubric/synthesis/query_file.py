@@ -23,7 +23,7 @@ _LIKELY = {"question": "query", "id": "id", "responses": "submissions", "domain"
 _OPTION = "--question-column NAME (in Python: question_column)"
 _SPEAKERS = ("user", "assistant", "system", "developer", "tool")
 FROM_INPUT = "input"
-"""The maker of an input value that names no model."""
+"""The recorded author of an input value without a model."""
 _WHAT = "Input file"
 _ROWS_SEEN = 100
 _LACKING = "; the row has "  # in the message on a row that lacks a column
@@ -37,7 +37,7 @@ class Query:
         index: its line in the file, from 0.
         record_id: the key by which a resumed run finds its work.
         fields: the input columns, and `question`, `id`, `__source_index__`, `__record_id__`.
-        is_answered: whether its conversation ends with an answer, which is left out of `question`.
+        is_answered: whether the conversation ends with an answer, which is left out of `question`.
     """
 
     index: int
@@ -48,16 +48,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """What a file of queries contains.
+    """The contents of a file of queries.
 
     Attributes:
-        rows: usable rows, of the shard if there is one.
-        skipped: why other rows cannot be used.
-        responses: finished responses in each row.
+        rows: the number of usable rows, in the shard if there is one.
+        skipped: the reasons why other rows cannot be used.
+        responses: the number of given responses in each row.
         answered: rows whose conversation ends with an answer, which is not part of the query.
-        whole: a digest of all usable rows, also those of other shards.
-        all_rows: their number.
-        records: all rows that were read, also those that cannot be used.
+        whole: a digest of all usable rows, including those of other shards.
+        all_rows: the number of all usable rows.
+        records: the number of all rows read, including unusable ones.
     """
 
     rows: int
@@ -76,14 +76,14 @@ class QueryFile:
     Attributes:
         path: the file.
         question_column: the column of the query, or a path such as `turns[0]` or `meta.query`.
-        id_column: the column that identifies a row; without one, or where it is blank, the line number does.
+        id_column: the column that identifies a row; without one, or if it is blank, the line number is used.
         limit: maximum number of rows to read; None for all.
         skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
-        responses_column: the column of finished responses: a list of texts, or a mapping from model to text.
+        responses_column: the column of given responses: a list of texts, or a mapping from model to text.
         domain_column: the column of a row's domain.
         shown_id: the column that is written as the `id` of rows without one; rows are not resumed by it.
-        reader: finds the query under a usual column name, if the user named none.
-        shard: leave out the rows of other shards; equal queries are in the same one.
+        reader: finds the query by usual column names, if the user named no column.
+        shard: leave out the rows of other shards; equal queries are in the same shard.
         rows: queries in memory instead of a file; `path` is then their name in messages.
     """
 
@@ -104,7 +104,7 @@ class QueryFile:
         return records if self.reader is None else map(self.reader.read, records)
 
     def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
-        """This file with the column of the query guessed from the usual names, unless the user named it.
+        """Return this file with the query's column guessed from usual names, unless the user named it.
 
         Each guess is added to `notes`.
 
@@ -131,7 +131,7 @@ class QueryFile:
         return replace(self, shown_id=shown, reader=reader if is_guessed else None)
 
     def __iter__(self) -> Iterator[Query]:
-        """The usable rows in file order, read one at a time."""
+        """Yield the usable rows in file order, read one at a time."""
         for record in islice(self._read_records([]), self.limit):
             query = self._read_query(record)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
@@ -184,7 +184,7 @@ class QueryFile:
             if column and columns and find_base_column(column) not in columns
         ]
         if missing:
-            # Each row lacks the column; only other problems are reported row by row.
+            # Every row lacks the column, so only other problems are reported row by row.
             raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
             which = "all but the repeated ids" if repeated else "them"
@@ -196,7 +196,7 @@ class QueryFile:
             raise InputError([f"{name_input(self.path)}: no row can be used", *problems])
 
     def _read_query(self, record: Record) -> Query | str:
-        """The query of a row, or why it cannot be used."""
+        """Return the query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
         question = find_value(row, column)
@@ -229,7 +229,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
+    """Return a conversation's turns up to the user's last one, or the problem with them; None for other values."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []
@@ -246,7 +246,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
 
 
 def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
-    """The finished responses of a row as the fields of response slots, or what is wrong with them."""
+    """Return the given responses of a row as the fields of response slots, or the problem with them."""
     given = find_value(row, column)
     if given is None:
         return f"nothing at {column!r}{_LACKING}{join_names(row)}"
@@ -265,7 +265,7 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
 
 
 def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
-    """The problem with a value that is not a string; for a query, with the path of a string in it."""
+    """Describe a value that is not a string; for a query, with the path of a string in it."""
     problem = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = find_text_path(row, column, is_query=True)
     return f"{problem}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else problem

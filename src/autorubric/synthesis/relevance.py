@@ -1,6 +1,6 @@
 """Evidence on criteria from models: judges' verdicts on the pool, and whether the query asks for each criterion.
 
-Step files, ledgers, settings and the role call relevance `licence`.
+In step files, ledgers, settings and roles, relevance is called `licence`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _VOTES: dict[CriterionVerdict | None, bool] = {CriterionVerdict.MET: True, Crite
 
 @dataclass(frozen=True, slots=True)
 class PoolJudges:
-    """The slots of a run's judges, and how they judge; two slots on one model take different draws of its replies."""
+    """The slots of a run's judges, and how they judge; two slots with one model use different draws."""
 
     slots: tuple[str, ...]
     judging: Literal["rubric", "criterion"]
     options: JudgeOptions
 
     def make_judge(self, slot: str, model: Model) -> RubricJudge | CriterionJudge:
-        """The judge of a slot."""
+        """Return the judge of a slot."""
         kind = RubricJudge if self.judging == "rubric" else CriterionJudge
         return kind(model, judge_id=slot, draw=self.slots.index(slot), options=self.options)
 
@@ -72,10 +72,10 @@ class PoolJudges:
 def build_verdict_stage(
     name: str, judges: PoolJudges, criteria: str, texts: Sequence[str], *, step: int, only_if: str = ""
 ) -> Stage:
-    """The stage that writes verdicts on the criteria of a field: `votes` by criterion, a row for each judge.
+    """Return the stage that writes verdicts on the criteria of a field: `votes` by criterion, a row for each judge.
 
-    Where judges disagree on a response, `reasons` holds their explanations. A failed judgment is not a vote: it is
-    null, and the stage counts as unfinished.
+    If judges disagree on a response, `reasons` has their explanations. A failed judgment is not a vote: it is null,
+    and the stage counts as unfinished.
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
@@ -104,7 +104,7 @@ def build_verdict_stage(
         return StageOutcome(_collect_votes(found, rows), lost=lost)
 
     def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
-        """All judges agree on the better half of the responses, but disagree on the first merged criterion."""
+        """Make example verdicts: judges agree, except on the first merged criterion; better responses meet more."""
         count, responses = len(judges.slots), len(read_responses(fields))
         found = [candidate.id for candidate in read_criteria(fields, [criteria])]
         votes = {key: [[place < (responses + 1) // 2 for place in range(responses)]] * count for key in found}
@@ -144,7 +144,7 @@ def _build_calls(slot: str, judge: RubricJudge | CriterionJudge, inputs: JudgeIn
 async def _judge(
     judge: RubricJudge | CriterionJudge, inputs: JudgeInput, ask: Ask
 ) -> tuple[list[Judgment], tuple[Failure, ...]]:
-    """One judge's verdicts on one response, and the failures behind missing ones."""
+    """Return one judge's verdicts on one response, and the failures behind missing verdicts."""
     failures: list[Failure] = []
 
     async def ask_noting(model: Model, request: Any, read: Any, follow_up: FollowUp) -> Answer[Any] | Failure:
@@ -161,7 +161,7 @@ async def _judge(
 
 
 def _collect_votes(criteria: Sequence[Candidate], rows: Sequence[Sequence[Sequence[Judgment]]]) -> dict[str, Any]:
-    """Votes and reasons by criterion, from judgments ordered by judge, response, criterion."""
+    """Collect votes and reasons by criterion, from judgments ordered by judge, response and criterion."""
     votes, reasons = dict[str, Any](), dict[str, Any]()
     for index, candidate in enumerate(criteria):
         judgments = [[found[index] for found in row] for row in rows]
@@ -180,7 +180,7 @@ _TRUTHS: dict[object, bool] = {True: True, False: False, "true": True, "false": 
 
 @dataclass(frozen=True, slots=True)
 class NewCriteria:
-    """The field of criteria that may be added (`only_if`) after an assessment, and the field of that assessment."""
+    """The field of criteria that may be added (`only_if`) after an assessment, and the field of the assessment."""
 
     field: str
     before: str
@@ -205,10 +205,10 @@ class RelevanceJudges:
 def build_relevance_stage(
     name: str, judges: RelevanceJudges, criteria: Sequence[str], *, step: int, new: NewCriteria | None = None
 ) -> Stage:
-    """The stage that writes relevance by criterion id.
+    """Return the stage that writes relevance by criterion id.
 
-    All criteria are assessed together, since a new one may demand the same as an old one. Without a single reply the
-    stage fails; a failed call is never an assessment.
+    All criteria are assessed together, because a new one may make the same demand as an old one. Without any reply
+    the stage fails; a failed call is never an assessment.
     """
 
     def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
@@ -256,7 +256,7 @@ def build_relevance_stage(
 def build_relevance_request(
     prompts: GatePrompts, query: str | Sequence[Mapping[str, Any]], candidates: Sequence[Candidate], draw: int = 0
 ) -> Request:
-    """The request for the relevance of all criteria; no response is shown."""
+    """Return the request for the relevance of all criteria; no response is shown."""
     criteria = [
         {"id": candidate.id, "requirement": candidate.description, "pitfall": candidate.pitfall}
         for candidate in candidates
@@ -268,9 +268,9 @@ def build_relevance_request(
 
 
 def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Relevance]] | Unreadable:
-    """The relevance in a reply by criterion id, with a note for each criterion that has none.
+    """Read the relevance in a reply by criterion id, with a note for each criterion without one.
 
-    A criterion whose entry is missing, ambiguous or unusable gets none; it stays undecided.
+    A criterion whose entry is missing, ambiguous or unusable has no relevance and stays undecided.
     """
     found = read_json(reply, "array", ("licences",), named="criterion_id")
     if isinstance(found, Unreadable):
@@ -299,11 +299,11 @@ def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict
 def combine_relevance(
     draws: Sequence[Mapping[str, Relevance]], models: Sequence[str] = (), settings: GateSettings | None = None
 ) -> dict[str, Relevance]:
-    """One relevance for each criterion from several assessments, each point by majority.
+    """Combine several assessments into one relevance for each criterion, each point by majority.
 
-    A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same
-    as another one, or its surface form unasked. A majority against it that is worth too few independent votes makes
-    the point unsure (see `measure_worth`).
+    A tie favours the criterion: more than half of the assessments are needed to make it irrelevant, unanswerable or
+    the same as another, or its surface form unrequested. A majority against it that is worth too few independent
+    votes makes the point unsure (see `measure_worth`).
 
     Args:
         draws: the assessments.
@@ -321,10 +321,10 @@ def combine_relevance(
 
 
 POINTS = ("need", "surface", "answerable")
-"""The points of an assessment that can speak against a criterion."""
+"""The points of an assessment that can count against a criterion."""
 
 _PRIOR_AGAINST = 0.2
-"""The chance that one of these points speaks against a criterion, before any assessment."""
+"""The prior chance that one of these points counts against a criterion."""
 
 
 def _is_against(relevance: Relevance | None, point: str) -> bool | None:
@@ -336,7 +336,7 @@ def _is_against(relevance: Relevance | None, point: str) -> bool | None:
 
 
 def _weigh(combined: Relevance, answers: Sequence[Relevance], worth: EffectiveVotes, least_sure: float) -> Relevance:
-    """A combined assessment with what its votes are worth, and the points on which they are worth too little."""
+    """Return a combined assessment with the worth of its votes, and the points on which that is too low."""
     unsure = []
     for point in POINTS:
         against = sum(bool(_is_against(relevance, point)) for relevance in answers)
@@ -372,8 +372,8 @@ def _combine(answers: Sequence[Relevance]) -> Relevance:
 
 
 def _read_entry(fields: Mapping[str, Any], ids: Sequence[str]) -> Relevance | str:
-    """The relevance in an entry, or what makes the entry unusable."""
-    # A null is not a word: as text it would read as "none".
+    """Return the relevance in an entry, or why the entry is unusable."""
+    # A null must not be converted to text, where it would read as "none".
     need, surface = (str(fields.get(name) or "").strip().lower() for name in ("need", "surface"))
     asked, answerable = (_read_truth(fields.get(name)) for name in ("surface_asked", "answerable"))
     if need not in _NEEDS:

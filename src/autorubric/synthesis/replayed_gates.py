@@ -1,4 +1,4 @@
-"""The gates on recorded replies, of a run or of any model, compared with people's labels."""
+"""The gates applied to recorded replies, of a run or of any model, compared with human labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ from autorubric.synthesis.thresholds import GateName, GateSettings
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
 ]
-"""A person's label of a criterion: good, its fault, unsure, or none yet."""
+"""An annotator's label of a criterion: good, a fault, unsure, or none yet."""
 
 _PEOPLE = 2
-"""The number of people who must label a criterion."""
+"""The number of annotators who must label a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
-"""The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
+"""The gates that can be compared with labels; whether a criterion discriminates in the pool is not a judgment."""
 
 
 class _Criterion(Settings):
@@ -49,7 +49,7 @@ class _Criterion(Settings):
     origin: Literal["merged", "evolved"] = "merged"
 
     def to_candidate(self) -> Candidate:
-        """The criterion as gates see it."""
+        """Return the criterion as gates see it."""
         return Candidate(self.id, self.title, self.description, self.weight, self.origin)
 
 
@@ -70,7 +70,7 @@ class RecordedQuery(Settings):
         judges: the models behind the rows of `votes`; draws of one model share its name.
         votes: by criterion id, a row for each judge with a verdict for each response: true, false, or null.
         relevance: the raw replies of the relevance draws, each with its model.
-        labels: by person, then by criterion id.
+        labels: labels by annotator, then by criterion id.
     """
 
     query: Annotated[str, Field(min_length=1)] | list[dict[str, str]]
@@ -81,7 +81,7 @@ class RecordedQuery(Settings):
     labels: dict[str, _Labels] = Field(default_factory=dict)
 
     def find_problems(self) -> Iterator[str]:
-        """The problems beyond the types of the values."""
+        """Yield problems other than wrong types."""
         ids = [criterion.id for criterion in self.criteria]
         yield from (f"criterion id {name!r} occurs twice" for name, count in Counter(ids).items() if count > 1)
         named = {*self.votes, *(label for labels in self.labels.values() for label in labels)}
@@ -100,10 +100,10 @@ class RecordedQuery(Settings):
 
 
 async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[str, Any]]:
-    """The rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
+    """Return the rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
 
     Raises:
-        InputError: the run is not of the full profile, has no row with criteria, or no replies are in its ledger.
+        InputError: the run has another profile, no row with criteria, or no replies in its ledger.
     """
     manifest = read_manifest(run) or {}
     path = run / STEP_FILES[-1]
@@ -148,7 +148,7 @@ def _build_row(row: Mapping[str, Any], judges: list[str], draws: list[Exchange])
 
 
 def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
-    """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
+    """Yield the usable relevance replies of the last assessment before the rewrite, which covers all criteria."""
     draws = [
         exchange
         for exchange in exchanges
@@ -159,7 +159,7 @@ def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
 
 
 def read_recorded(path: Path) -> list[RecordedQuery]:
-    """The queries of a file of recorded replies.
+    """Return the queries of a file of recorded replies.
 
     Raises:
         InputError: the file cannot be read or has no row, or rows are wrong; with one problem for each.
@@ -185,7 +185,7 @@ def _describe(problem: Any) -> str:
 
 
 class Share(NamedTuple):
-    """A share with its 95 % interval, in which criteria of one query count as one cluster; None if undefined."""
+    """A share with its 95 % interval, with queries as clusters; None if undefined."""
 
     hits: int
     of: int
@@ -199,7 +199,7 @@ class Share(NamedTuple):
 
 
 def estimate_clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
-    """The share of hits, from the cluster of each case and whether it is one.
+    """Estimate the share of hits, given the cluster of each case and whether it is a hit.
 
     Wilson's interval at the effective sample size that follows from the variance between clusters.
 
@@ -222,7 +222,7 @@ def estimate_clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
     size = float(clusters)
     if 0 < share < 1 and clusters > 1:
         between = sum((hit - share * count) ** 2 for hit, count in rows) * clusters / (clusters - 1)
-        # No more than the criteria themselves, however alike the clusters are.
+        # At most the number of criteria, however similar the clusters are.
         size = min(float(of), share * (1 - share) * of**2 / between) if between else float(of)
     interval = wilson_interval(share * size, size)
     return Share(hits, of) if interval is None else Share(hits, of, interval[0], interval[1])
@@ -241,13 +241,13 @@ class _JudgedCriterion:
 
     @property
     def good(self) -> bool | None:
-        """Whether both annotators label it good; None if one did not label it or they differ."""
+        """Whether both annotators label it good; None if one did not label it or they disagree."""
         verdicts = {label == "good" for label in self.labels if label not in ("", "unsure")}
         return verdicts.pop() if len(verdicts) == 1 and _count_labels(self.labels) >= _PEOPLE else None
 
     @property
     def outcome(self) -> Literal["rejected", "undecided", "kept"]:
-        """The result of the gates; a criterion to be rewritten is undecided."""
+        """The result of the gates; a criterion to be rewritten counts as undecided."""
         if self.decision and self.decision.outcome == "rejected":
             return "rejected"
         rewrite = self.decision is not None and self.decision.outcome == "rewrite"
@@ -260,12 +260,12 @@ def _count_labels(labels: Iterable[Label]) -> int:
 
 @dataclass(frozen=True)
 class GatesReplay:
-    """The gates' decisions on recorded replies, and their agreement with people.
+    """The gates' decisions on recorded replies, and their agreement with human labels.
 
     Attributes:
-        queries: how many.
+        queries: the number of queries.
         judged: every criterion.
-        lost: relevance replies that could not be read.
+        lost: the number of relevance replies that could not be parsed.
     """
 
     queries: int
@@ -274,12 +274,12 @@ class GatesReplay:
 
     @cached_property
     def labelled(self) -> list[_JudgedCriterion]:
-        """The criteria on which two people agree."""
+        """The criteria on which two annotators agree."""
         return [criterion for criterion in self.judged if criterion.good is not None]
 
     @property
     def both(self) -> list[tuple[bool, bool]]:
-        """The first two people's labels of each criterion that both labelled, as good or not."""
+        """Whether each of the first two annotators labelled a criterion good, for criteria that both labelled."""
         pairs = (
             [label for label in criterion.labels if label not in ("", "unsure")][:_PEOPLE]
             for criterion in self.judged
@@ -287,13 +287,13 @@ class GatesReplay:
         return [(pair[0] == "good", pair[1] == "good") for pair in pairs if len(pair) == _PEOPLE]
 
     def compute_kappa(self) -> float | None:
-        """Cohen's kappa of the two people; None if it is undefined."""
+        """Compute Cohen's kappa of the two annotators; None if it is undefined."""
         from autorubric.metrics.confusion import cohen_kappa
 
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def compute_shares(self) -> dict[str, Share]:
-        """The shares of the table by name."""
+        """Return the shares of the table by name."""
         bad, good = ([criterion for criterion in self.labelled if criterion.good is kind] for kind in (False, True))
         sure = [[criterion for criterion in some if criterion.outcome != "undecided"] for some in (bad, good)]
         return {
@@ -309,7 +309,7 @@ class GatesReplay:
         return estimate_clustered_share((criterion.query, criterion.outcome in outcomes) for criterion in some)
 
     def estimate_draw_error(self) -> tuple[Share, float | None]:
-        """The error rate of one relevance draw, and the correlation of the errors of two draws."""
+        """Return the error rate of one relevance draw, and the correlation of the errors of two draws."""
         cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for criterion in self.labelled:
             asked = criterion.good is True
@@ -326,7 +326,7 @@ class GatesReplay:
         return share, (both / pairs - error**2) / (error * (1 - error))
 
     def count_by_gate(self) -> dict[str, tuple[int, int, int]]:
-        """For each gate, how many criteria it rejected: bad ones, good ones, and those without an agreed label."""
+        """Count the criteria that each gate rejected: bad ones, good ones, and those without an agreed label."""
         found: dict[str, list[int]] = {gate: [0, 0, 0] for gate in ORDER}
         for criterion in self.judged:
             if criterion.outcome == "rejected" and criterion.decision is not None:
@@ -335,11 +335,11 @@ class GatesReplay:
 
 
 def replay_gates(queries: Sequence[RecordedQuery], settings: GateSettings) -> GatesReplay:
-    """The decisions of the gates on recorded replies."""
+    """Apply the gates to recorded replies."""
     used = settings.model_copy(update={"order": ORDER})
     judged, lost, numbers = list[_JudgedCriterion](), 0, dict[str, int]()
     for query in queries:
-        # Two recordings of one query are one cluster.
+        # Two recordings of one query form one cluster.
         number = numbers.setdefault(str(query.query), len(numbers))
         candidates = tuple(criterion.to_candidate() for criterion in query.criteria)
         replies = [

@@ -1,4 +1,4 @@
-"""The models of the roles, and the parameters of a run that set single values of them."""
+"""The models of the roles, and the parameters that set single values of them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -23,8 +23,9 @@ class RoleSettings(Settings):
         max_tokens: overrides the role's.
         top_p: nucleus sampling, in (0, 1].
         seed: sent where the endpoint takes one.
-        requests_per_minute: shared by all roles at the same endpoint; the strictest counts. Likewise for tokens.
-        draws: how many independent samples of a response, rubric or judge are taken; 1 by default.
+        requests_per_minute: shared by all roles at the same endpoint; the strictest limit applies. Likewise for
+            tokens.
+        draws: the number of independent samples of a response, rubric or judge; 1 by default.
         extra: further parameters of the request body.
     """
 
@@ -46,12 +47,12 @@ def _split_model(value: Any) -> Any:
     if not isinstance(role, dict) or not isinstance(role.get("model"), str):
         return role
     model, address = split_address(role["model"])
-    # An address of the role itself wins over the one in a name, which may be that of --models.
+    # The role's own address takes precedence over one in the model's name, which may come from --models.
     return role if address is None else {**role, "model": model, "base_url": role.get("base_url") or address}
 
 
 def _as_list(value: Any, info: ValidationInfo) -> Any:
-    """A list of roles, also from a single role, or from the mapping by index that `nest_settings` makes."""
+    """Return a list of roles, also for a single role or the mapping by index that `nest_settings` makes."""
     if not isinstance(value, str | dict):
         return value
     if not value or isinstance(value, str) or not all(str(key).isdigit() for key in value):
@@ -121,7 +122,7 @@ NESTED = ("roles", "full")
 
 
 def nest_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings merged with those of the domain, with flat parameters and the default model in the nested ones."""
+    """Merge settings with those of the domain, and move flat parameters and the default model into nested ones."""
     flat = {name: values[name] for name in ROLE_FLAGS if values.get(name) is not None}
     made = dict(values) if values.get("domain") is None else merge_domain(values)
     if isinstance(made.get("roles"), Mapping):
@@ -136,7 +137,7 @@ def nest_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
-    """Roles as nested mappings; a list becomes a mapping from indices."""
+    """Return roles as nested mappings; a list becomes a mapping by index."""
 
     def index(entry: Any) -> Any:
         if isinstance(entry, list | tuple):

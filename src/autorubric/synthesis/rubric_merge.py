@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 Sets: TypeAlias = Sequence[Sequence[Candidate]]
 EXAMPLE_CRITERIA = 12
-"""How many merged criteria an estimate assumes."""
+"""Number of merged criteria that an estimate assumes."""
 
 _REPLY_TOKENS = 1500
 _FRAME = 60  # characters of keys, quotes and weight around a criterion as JSON
 
 
 def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
-    """The stage that writes `merged_rubrics` in the basic profile.
+    """Return the stage that writes `merged_rubrics` in the basic profile.
 
     The first candidate rubric is required. If it is the only one, it is the merged rubric, made by `passthrough`.
     """
@@ -74,10 +74,10 @@ def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
 
 
 def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettings) -> Stage:
-    """The stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
+    """Build the stage that writes `merge`: the merged `criteria`, and the `fates` of all input criteria.
 
     Exact repetitions are removed first, without a call. The rest is merged in one call if the reply fits the merge
-    model and the criteria fit `merge_characters`, else two sets at a time; a single set stays as it is.
+    model's limit and the criteria fit `merge_characters`, else two sets at a time; a single set is not changed.
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
@@ -119,7 +119,7 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
 
 
 def build_merged_stage() -> Stage:
-    """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
+    """Return the stage that writes `merged_rubrics`, the seed's field, from `merge`."""
 
     def build(fields: Fields, models: Models) -> StageOutcome:
         if not _is_merge(fields.get("merge")):
@@ -136,7 +136,7 @@ def _is_merge(value: Any) -> bool:
 def filter_drafts(
     fields: Fields, names: Mapping[str, str], settings: FullSettings
 ) -> tuple[list[list[Candidate]], list[Fate]]:
-    """The criteria of the draft fields as sets, and the fates of those that the filters and settings drop."""
+    """Return the criteria of the draft fields as sets, and the fates of those dropped by filters and settings."""
     sets, dropped = list[list[Candidate]](), list[Fate]()
     for name, prefix in names.items():
         model = str(fields.get(f"{name}_model") or "")
@@ -164,7 +164,7 @@ class _RecordMerger:
     access: RecordAccess
 
     async def merge(self, sets: Sets) -> Account | Failure:
-        """All sets as one, in as few calls as their size permits."""
+        """Merge all sets, in as few calls as their size permits."""
         if len(sets) == 1:
             outputs = [
                 Merged(candidate.title, candidate.description, candidate.weight, (candidate.id,))
@@ -176,7 +176,7 @@ class _RecordMerger:
         return await self._fold(sets)
 
     def _can_merge_at_once(self, sets: Sets) -> bool:
-        """Whether one call merges all sets: the reply fits, or an earlier version sent that call and recorded it."""
+        """Return whether one call can merge all sets: the reply fits, or an earlier version recorded that call."""
         if not can_fit(sets, self.settings.merge_characters):
             return False
         runner = self.access.runner
@@ -194,12 +194,13 @@ class _RecordMerger:
         return made._replace(notes=(*answer.notes, *made.notes))
 
     async def _fold(self, sets: Sets) -> Account | Failure:
-        """All sets as one, merged two at a time in the fewest rounds, in an order of the record's own."""
+        """Merge all sets two at a time in the fewest rounds, in an order drawn for the record."""
         level = [Account(tuple(some), ()) for some in sets]
         Random(f"fold|{self.settings.seed}|{self.access.item}").shuffle(level)
         place = len(level)
         while len(level) > 1:
-            # The odd one goes first next time, or it would be merged once where others are merged three times.
+            # The odd set goes first in the next round; otherwise it would be merged once while others are merged
+            # three times.
             odd = [level.pop()] if len(level) % 2 else []
             pairs = list(zip(level[::2], level[1::2], strict=True))
             names = [f"f{place + number}." if odd or len(pairs) > 1 else "m" for number in range(len(pairs))]
@@ -220,7 +221,7 @@ class _RecordMerger:
 
 
 def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
-    """The fate of each criterion after all merges; ids with a point are those of merges that are merged again."""
+    """Trace the fate of each criterion through all merges; ids with a point belong to intermediate merges."""
     known = {fate.id: fate for fate in later}
 
     def follow(fate: Fate) -> Fate:
@@ -228,7 +229,7 @@ def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
         while then is not None:
             outcome = then.outcome if fate.outcome == "kept" or then.outcome == "dropped" else fate.outcome
             fate = Fate(fate.id, outcome, then.into, fate.reason or then.reason)
-            # The thirteenth set has ids like those of the result (m1).
+            # The ids of the thirteenth set are like those of the result (m1).
             then = known.get(then.into) if "." in then.into else None
         return fate
 
@@ -236,7 +237,7 @@ def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
 
 
 def can_fit(sets: Sets, most_characters: int) -> bool:
-    """Whether the criteria of all sets fit one merge request of at most `most_characters`."""
+    """Return whether the criteria of all sets fit one merge request of at most `most_characters`."""
     lengths = (
         len(candidate.id) + len(candidate.title) + len(candidate.description) + _FRAME
         for some in sets
@@ -246,19 +247,19 @@ def can_fit(sets: Sets, most_characters: int) -> bool:
 
 
 def compute_merge_room(sets: Sets) -> int:
-    """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
+    """Compute the completion tokens that a merge of these sets can need, if every criterion is kept."""
     return estimate_room(copied=[criterion.description for criteria in sets for criterion in criteria])
 
 
 class MergeReply(NamedTuple):
-    """The merged criteria of a reply, and those it leaves out."""
+    """The merged criteria of a reply, and the ones that it drops."""
 
     merged: tuple[Merged, ...]
     dropped: tuple[DroppedSource, ...]
 
 
 def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
-    """The request that merges all sets at once; each criterion goes with its id."""
+    """Return the request that merges all sets at once; each criterion goes with its id."""
     names = ("id", "title", "description", "weight")
     inputs = {
         "query": query,
@@ -269,10 +270,10 @@ def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
 
 
 def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:
-    """The merged criteria of a reply and what it dropped; unusable entries are noted."""
+    """Read the merged and the dropped criteria in a reply; unusable entries are noted."""
     answer = read_json(reply, "object", ("criteria",))
     if isinstance(answer, Unreadable) or not isinstance(answer.value.get("criteria"), list):
-        # A bare list drops nothing; a criterion that its entries do not name is found by its words or restored.
+        # A bare list drops nothing; a criterion that its entries do not name is matched by its words or restored.
         bare = read_json(reply, "array", ("criteria",), named="title")
         if isinstance(bare, Unreadable):
             return answer if isinstance(answer, Unreadable) else bare

@@ -1,4 +1,4 @@
-"""The result of a synthesis run: rows, calls, cost, what is not finished, and the counts of criteria and gates."""
+"""The result of a synthesis run: rows, calls, cost, unfinished rows, and the counts of criteria and gates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import PlanEstimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
-# Notes of one kind differ in these; a word as weight ("weight is 'High'") is the reason, and stays.
+# The parts in which notes of one kind differ; a word as weight ("weight is 'High'") is the reason and stays.
 _VARYING = re.compile(r"""\d+|(?!(?<=weight is )'[^\W\d_]{1,12}')(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")""")
 
 
@@ -42,9 +42,9 @@ class Summary:
         failed: rows with at least one failed stage; `unfinished.jsonl` lists them with reasons.
         skipped: input rows left out, with reasons.
         failures: failed stages, grouped by stage and cause.
-        notes: what was ignored or corrected when replies were read, counted.
+        notes: the counts of what was ignored or corrected when replies were read.
         reused: values that came from the input or another pipeline's files, by stage.
-        stale: imported values that were not used because what they were made from had changed, by stage.
+        stale: imported values that were not used because their inputs had changed, by stage.
         overwritten: unusable input values in a stage's field, by stage.
         replaced: rows of the step files that were replaced, as `write_steps` counts them.
         totals: calls, tokens and cost by role and model, earlier sessions included.
@@ -78,9 +78,9 @@ class Summary:
         return self.finished == self.rows and not self.skipped
 
     def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
-        """Count a row that ended; `failed` where a stage of it did."""
+        """Count a row that ended; `failed` if one of its stages failed."""
         own = [(name, failure) for name, failure in row.failures.items() if failure.kind not in NOT_MADE]
-        # An input is missing because of another failure, or because filters or gates left nothing.
+        # A missing input is caused by another failure, or by filters or gates that left nothing.
         for name, failure in [one for one in own if one[1].kind != "missing_input"] or own[:1]:
             self.failures.add(failure.kind, failure.message, row.query.record_id, name)
         self.notes.update(_VARYING.sub("#", note) for one in row.outcomes.values() for note in one.notes)
@@ -91,7 +91,7 @@ class Summary:
         self.failed += failed
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, for the manifest."""
+        """Return the counts as JSON values, for the manifest."""
         return {
             "rows": self.rows,
             "finished": self.finished,
@@ -115,7 +115,7 @@ class Summary:
         }
 
     def restore(self, counts: Mapping[str, Any]) -> None:
-        """Restore the counts of a finished run, in the form of `as_dict`, and what it `exported`."""
+        """Restore the counts of a finished run, as `as_dict` returns them, and what it `exported`."""
         self.finished = counts["finished"]
         self.notes, self.reused = Counter(counts["notes"]), Counter(counts["reused"])
         self.stale, self.overwritten = Counter(counts["asked_anew"]), Counter(counts["overwritten"])
@@ -124,7 +124,7 @@ class Summary:
 
 
 def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
-    """List every row with a failed stage: its id, its line, and each failure with its reason."""
+    """Write every row with a failed stage: its id, its line, and each failure with its reason."""
     with atomic_writer(directory / UNFINISHED_FILE) as file:
         for query in (one for one in queries if one.index in store.failed):
             fields = store.read(query.index)
@@ -134,7 +134,7 @@ def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], stor
 
 
 def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """The progress of a run, seen from outside: rows that went through every step, and rows with a failed one.
+    """Read the progress of a run from its files: rows that went through every step, and rows with a failed step.
 
     The manifest counts both, but is written only from time to time; in between, the ledger shows for how many rows
     the model of the last step has replied.
@@ -161,7 +161,7 @@ class SynthesisResult:
         out: the run directory, with the final files, the step files and the manifest.
         summary: counts of rows, failures and calls; None for a dry run.
         estimate: requests, tokens and cost; None unless it was a dry run.
-        negotiated: for each model, what its endpoint did not accept, if that may change replies.
+        negotiated: for each model, the parameters that its endpoint did not accept, if that may affect replies.
         interrupted: whether the run was interrupted.
         advice: what to do about the failure that stopped it.
 
@@ -227,25 +227,25 @@ class SynthesisResult:
 
 
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
-"""What a gate can decide."""
+"""The possible decisions of a gate."""
 
 _LEFT_OUT = ("pitfalls_left_out", "left_out")
 
 
 class RubricCounts:
-    """Sums over rubrics, taken one at a time; for the manifest, the summary and the dataset card.
+    """Sums over rubrics, added one at a time, for the manifest, the summary and the dataset card.
 
     Attributes:
         order: the gates in the order in which they are listed.
-        rows: rubrics.
-        criteria: criteria in them.
-        pitfalls: criteria with a negative weight among those.
-        checks: criteria that a check decides among those.
-        points: positive weights added up.
-        evolved_points: those of evolved criteria.
+        rows: the number of rubrics.
+        criteria: the number of their criteria.
+        pitfalls: the number of criteria with a negative weight.
+        checks: the number of criteria decided by a check.
+        points: the sum of the positive weights.
+        evolved_points: the sum of the positive weights of evolved criteria.
         left_out: pitfalls that passed the gates and are not in the rubrics.
         rejected: criteria that a gate rejected.
-        draws: relevance draws whose worth was measured; `votes`: what they are worth.
+        draws: relevance draws whose worth was measured; `votes`: the number of independent votes that they are worth.
     """
 
     def __init__(self, order: Sequence[str] = ()) -> None:
@@ -289,12 +289,12 @@ class RubricCounts:
 
     @property
     def evolved_share(self) -> float | None:
-        """The share of points that evolved criteria hold; None without points."""
+        """Evolved criteria's share of the points; None without points."""
         return self.evolved_points / self.points if self.points else None
 
     @property
     def quality(self) -> dict[str, tuple[float, int]]:
-        """The mean of each measure over the rubrics that have it, and how many those are."""
+        """The mean of each measure over the rubrics that have it, and the number of these rubrics."""
         return {name: (math.fsum(found) / len(found), len(found)) for name, found in self._quality.items()}
 
     @property
@@ -304,7 +304,7 @@ class RubricCounts:
         return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, for the manifest."""
+        """Return the counts as JSON values, for the manifest."""
         from autorubric.synthesis.quality import MEASURES
 
         quality = self.quality
@@ -318,7 +318,7 @@ class RubricCounts:
         }
 
     def format_lines(self) -> Iterator[str]:
-        """The lines of the summary; none where nothing was kept."""
+        """Yield the lines of the summary; none if nothing was kept."""
         if not self.criteria:
             return
         left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
@@ -341,6 +341,6 @@ class RubricCounts:
 
 
 def find_weight(criterion: Mapping[str, Any]) -> float:
-    """The weight of a criterion of `final_full`, or its points in `final`."""
+    """Return the weight of a criterion of `final_full`, or its points in `final`."""
     weight = criterion.get("weight")
     return float(criterion.get("points", 0) if weight is None else weight)

@@ -28,10 +28,10 @@ _HIDDEN = ("__source_index__", "__record_id__")
 
 
 async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | None) -> ShownItem:
-    """A query of a synthesis run, by its id or line; the first one by default.
+    """Return a query of a synthesis run, by its id or line; the first one by default.
 
     Raises:
-        InputError: the files of the run do not hold the query.
+        InputError: the files of the run do not contain the query.
     """
     row = _find_row(directory, name)
     key, notes = find_record_id(row), list[str]()
@@ -65,7 +65,7 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
 
 
 def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
-    """The row of a query in the last step file that has it."""
+    """Return the row of a query in the last step file that has it."""
     found: dict[str, Any] | None = None
     known = 0
     for file in STEP_FILES:
@@ -87,7 +87,7 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
 
 
 def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of the basic steps."""
+    """Return the results of the basic steps."""
     kept = ("reference", "merged_rubrics", "augmented_rubrics")
     return {
         key: value
@@ -97,7 +97,7 @@ def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_lineage(directory: Path, row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The lineage of the criteria, kept or not, if the query is in `final_full`."""
+    """Read the lineage of the criteria, kept or not, if the query is in `final_full`."""
     path = directory / FULL_FILES[0]
     question, own = format_question(row.get("question")), str(row.get("id") or "")
     for final in read_rows(path) if path.exists() else ():
@@ -141,14 +141,14 @@ async def _replay(
 
 
 class _AnyKey(dict[str, str]):
-    """An environment in which every key is set."""
+    """An environment in which every key seems to be set."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return "unused"
 
 
 def _rebuild_query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
-    """The query as in the input, without the fields of the run's stages."""
+    """Rebuild the query as in the input, without the fields of the run's stages."""
     made = {key for stage in plan.stages for key in stage.keys}
     own = {f"response_{letter}{part}" for letter in list_letters(given) for part in ("", "_model")}
     fields = {key: value for key, value in row.items() if key not in made or key in own}

@@ -19,7 +19,7 @@ _LIMITS = {"reference": "ref_max_tokens", "own": "ref_max_tokens"}
 
 
 class Slot(NamedTuple):
-    """A place for a model, such as `response_c`; `source` is the slot that the settings name, whose key it uses."""
+    """A place for a model, such as `response_c`; `source` is the configured slot whose key it uses."""
 
     name: str
     role: RoleSettings
@@ -27,11 +27,11 @@ class Slot(NamedTuple):
 
 
 def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
-    """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
+    """Return every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
 
-    A role with `draws` takes that many slots in a row. The full method fills its pool from all response models
-    in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that are not response models;
-    with given responses none is requested.
+    A role with `draws` gets that many consecutive slots. The full method fills its pool from all response models in
+    turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that are not response models; with
+    given responses, none are requested.
     """
     roles = settings.role_models if settings.base_url is None else _add_run_address(settings)
     full = settings.profile == "full"
@@ -49,13 +49,13 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
 
 
 _TEMPERATURES = (None, 0.6, 1.0)
-"""Of the relevance draws of one model, in turn; None is the run's."""
+"""The temperatures of one model's relevance draws, in turn; None means the run's temperature."""
 
 
 def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
-    """A slot for each relevance draw: the models in turn, each draw of one model at another temperature and seed.
+    """Return a slot for each relevance draw: the models in turn, a model's draws with other temperatures and seeds.
 
-    The models are those of `licence`, else all that judge. Version 1 has one slot.
+    The models are those of `licence`, else all judges. Version 1 has one slot.
     """
     if named := roles.licence:
         sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in list_letters(len(named))]
@@ -79,7 +79,7 @@ def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slo
 
 
 def _add_run_address(settings: SynthesisSettings) -> Roles:
-    """The roles, with the address of the run where they have none."""
+    """Return the roles, with the run's address where they have none."""
 
     def add_address(role: RoleSettings) -> RoleSettings:
         own = role.base_url or resolve_address(role.model, settings.base_url)[1]
@@ -103,7 +103,7 @@ def _fill_slots(part: str, roles: Sequence[RoleSettings], least: int = 0) -> lis
 
 
 def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
-    """A slot for each rubric model that is not a response model, for the answer that grounds its rubric."""
+    """Return a slot for each rubric model that is not a response model, for the answer behind its rubric."""
     responders = {(role.model, role.base_url) for name, role, _ in slots if name.startswith("response_")}
     return [
         Slot(name.replace("rubric", "own"), role, source)
@@ -113,7 +113,7 @@ def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
 
 
 def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
-    """The slots that `refresh` names: `response` means every response slot.
+    """Return the slots that `refresh` names: `response` means every response slot.
 
     Raises:
         ConfigError: it names no role; with the names of the roles.
@@ -129,12 +129,12 @@ def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
 
 
 def find_shape(settings: SynthesisSettings, given: int) -> Shape:
-    """The slots of a run's plan; `given` is how many finished responses each row brings."""
+    """Return the slots of a run's plan; `given` is the number of given responses in each row."""
     slots = find_slots(settings)
     responses, rubrics, judges = (
         [slot for slot in slots if slot.name.startswith(part)] for part in ("response_", "rubric_", "judge_")
     )
-    # A candidate rubric is grounded in a response of its own model. Draws of one model take its responses in turn; a
+    # A candidate rubric is based on a response of its own model. Draws of one model use its responses in turn; a
     # model that is not a response model writes its own answer.
     own: dict[tuple[str, str | None], list[str]] = {}
     for name, role, _ in responses:
@@ -156,7 +156,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
 
 
 def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
-    """The model configuration of every slot, keys included.
+    """Return the model configuration of every slot, keys included.
 
     A key comes from the variable that the role names, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
     else from the variable that the run names, else from the provider's own, which the model layer looks up.

@@ -32,14 +32,14 @@ DRAWS_PER_REFRESH = 1000
 
 @dataclass(slots=True)
 class Row:
-    """A record being worked on.
+    """A record in progress.
 
     Attributes:
-        query: its input row.
-        fields: of its row so far.
-        outcomes: how each stage ended.
-        failures: the stages that failed, or lost a call, in the order they ended.
-        unreached: those that ended before their requests were sent.
+        query: the input row.
+        fields: the fields of the row so far.
+        outcomes: the outcome of each stage.
+        failures: the stages that failed or lost a call, in the order in which they ended.
+        unreached: the stages that ended before their requests were sent.
     """
 
     query: Query
@@ -60,7 +60,7 @@ class Row:
         if outcome.failure is None:
             self.fields |= {name: outcome.value, model: outcome.model}
             if outcome.lost:
-                # A value with an error next to it is not finished: the next run sends what is missing.
+                # A value with an error is not finished: the next run sends the missing requests.
                 problem = f"{pluralize(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = problem[:500]
         elif outcome.failure.kind in NOT_MADE:
@@ -84,22 +84,22 @@ async def run_plan(
 ) -> None:
     """Run every stage of the plan on every query.
 
-    A stage starts when the fields it reads exist, so a slow reply delays only its own record.
-    `queries` is read no faster than there is room for its records.
+    A stage starts when the fields that it reads exist, so a slow reply delays only its own record. `queries` is read
+    only as fast as there is room for records.
 
     Args:
         plan: the stages.
         queries: the records, in input order.
         answer: runs a stage.
-        room: for open records.
-        finished: called with each row when its last stage has ended, in the order of finishing.
-        run: once it is stopped, the rest of the input is left unopened.
+        room: limits the open records.
+        finished: called with each row when its last stage has ended, in that order.
+        run: once it is stopped, the rest of the input is not started.
     """
 
     async def run_stage(row: Row, stage: Stage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
             await need
-        # A stage that reads what was not requested yet is not reached either.
+        # A stage that reads a field of an unreached stage is not reached either.
         ended = next((row.outcomes[name] for name in stage.reads if name in row.unreached), None)
         row.record_outcome(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
@@ -118,7 +118,7 @@ async def run_plan(
 
 
 def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
-    """Each query as a group if its fields differ from those of all earlier ones, else an empty group."""
+    """Yield each query as a group if its fields differ from those of all earlier queries, else an empty group."""
     seen: set[int] = set()
     for query in queries:
         number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
@@ -137,14 +137,13 @@ class StageRunner:
         executor: sends the requests that the ledger does not answer.
         models: the model of each slot.
         imports: the ledger with values of an earlier pipeline, if any; each is used while its inputs are unchanged.
-        refreshes: how often each slot was refreshed; from 1 on, only its own draws count.
+        refreshes: the number of times that each slot was refreshed; from 1 on, only its own draws count.
         follow_up: the request after an unusable reply.
         on_end: called at once with a failure after which no further call can succeed.
-        reused: values that came from elsewhere, by stage.
+        reused: values from the input or an earlier pipeline, by stage.
         stale: imported values that were not used because their inputs changed, by stage.
         overwritten: input rows with an unusable value in a stage's field, by stage.
-        done: stages that ended with a value; `failed`: without one, except those not reached; `open`: stages that
-            have begun and not ended.
+        done: stages that ended with a value; `failed`: reached stages without a value; `open`: stages in progress.
     """
 
     executor: Executor
@@ -193,7 +192,8 @@ class StageRunner:
             else:
                 outcome = stage.fold(fields, await asyncio.gather(*map(access.ask, built)))
         if access.ended is not None:
-            # Some calls were not made: the stage was not reached, and a later run finds the others in the ledger.
+            # Some calls were not made, so the stage was not reached; a later run finds the other replies in the
+            # ledger.
             return StageOutcome(failure=access.ended)
         if outcome.failure is None and not outcome.model:
             names = dict.fromkeys(self.models[slot].name for slot in stage.slots)
@@ -201,13 +201,13 @@ class StageRunner:
         return outcome
 
     def is_recorded(self, slot: str, request: Request) -> bool:
-        """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
+        """Return whether the complete reply to a request is in the ledger, so that no call is needed."""
         draw = request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH
         found = self.executor.find(self.models[slot], copy_with(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
     def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome | None:
-        """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
+        """Return the value in the input row or in an earlier pipeline's files, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
             return None
@@ -261,7 +261,7 @@ class RecordAccess:
 def count_refreshes(
     ledger: Ledger, slots: Collection[str], refresh: Collection[str], *, keep: bool = True
 ) -> dict[str, int]:
-    """How often each slot was refreshed, including now those in `refresh`; recorded unless `keep` is False.
+    """Count the refreshes of each slot, including those in `refresh`; recorded unless `keep` is False.
 
     An interrupted run that resumes without `--refresh` uses the same counts, so nothing is paid for twice.
     """
@@ -273,7 +273,7 @@ def count_refreshes(
 
 
 def hash_inputs(stage: Stage, fields: Fields) -> bytes:
-    """A fingerprint of the inputs of a stage, equal exactly if the values are."""
+    """Return a fingerprint of a stage's inputs, equal only for equal values."""
     values = (fields.get(name) for name in stage.reads)
     read = [value.strip() if isinstance(value, str) else (value or None) for value in values]
     return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()

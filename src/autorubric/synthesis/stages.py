@@ -1,8 +1,8 @@
-"""What a synthesis run does to one query, as data: a tuple of stages.
+"""The plan of a synthesis run for one query, as data: a tuple of stages.
 
-A stage owns three fields of the row: `<name>` holds its value, `<name>_model` who made it, `<name>_error` why there
-is none. Everything else about a stage follows from its entry in the plan: its step file, its place in the cost
-estimate, its entry in the manifest and its lines in the summary.
+A stage owns three fields of the row: `<name>` has its value, `<name>_model` the model that made it, and
+`<name>_error` the reason why there is none. Everything else follows from the stage's entry in the plan: its step
+file, its place in the cost estimate, its entry in the manifest and its lines in the summary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Models: TypeAlias = Mapping[str, Model]
 Answers: TypeAlias = Sequence[Answer[Any] | Failure]
 
 STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
-"""The names of steps 0 to 5, as `--until` takes them; only the full profile has the last."""
+"""The names of steps 0 to 5, as `--until` accepts them; only the full profile has the last."""
 
 STEP_FILES = (
     *("step0_reference.jsonl", "step1_responses.jsonl", "step2_rubrics.jsonl", "step3_merged.jsonl"),
@@ -31,23 +31,23 @@ STEP_FILES = (
 )
 
 HIDDEN_STEP_FILES = tuple(f".{name}" for name in STEP_FILES)
-"""Where a run that keeps no step files stores the rows of its last step until every row is finished."""
+"""The folder in which a run without step files stores the rows of its last step until every row is finished."""
 
 PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
 DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
-"""Values made without a model: they are recomputed from the current row, at no cost."""
+"""Values computed without a model; they are recomputed from the current row, at no cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageOutcome:
-    """How one stage of one record ended.
+    """The outcome of one stage of one record.
 
     Attributes:
-        value: what goes into the row; None when the stage failed.
-        model: who made the value; empty for the models that were called.
-        failure: why there is no value.
+        value: the value for the row; None if the stage failed.
+        model: the author of the value; empty for the models that were called.
+        failure: the reason why there is no value.
         notes: what was ignored or corrected when the replies were read.
-        lost: failed calls that the value does without; the row then counts as unfinished.
+        lost: failed calls without which the value was made; the row then counts as unfinished.
     """
 
     value: Any = None
@@ -58,7 +58,7 @@ class StageOutcome:
 
 
 class Call(NamedTuple):
-    """A request to the model of a slot, and the reader of its reply."""
+    """A request to the model of a slot, and the function that reads its reply."""
 
     slot: str
     request: Request
@@ -67,24 +67,24 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One field of the row, and how it is made.
+    """One field of the row, and how it is computed.
 
     Attributes:
-        name: the field it writes; `<name>_model` and `<name>_error` go with it.
+        name: the field that it writes, together with `<name>_model` and `<name>_error`.
         step: the step file in which the field first appears, 0 to 5.
-        reads: the fields it needs; it starts when all of them exist.
-        build: makes the calls for a row, or the outcome that makes calls unnecessary. Pure.
-        fold: combines the calls' answers, in order, into an outcome; None takes the value of the only call. Pure.
-        slots: every slot it may call; empty for a stage that needs no model.
+        reads: the fields that it needs; it starts when all of them exist.
+        build: returns the calls for a row, or an outcome if no calls are needed. Pure.
+        fold: combines the calls' answers, in order, into an outcome; None uses the value of the only call. Pure.
+        slots: every slot that it may call; empty for a stage without a model.
         role: the role of its requests.
         reply_tokens: assumed length of a reply, if the ledger has none.
         example: a plausible value for a row, given the assumed reply length; for estimates.
         finished: whether a value found on disk counts as finished.
-        empty: what the row shows when the stage failed.
+        empty: the value in the row if the stage failed.
         only_if: the condition under which it makes calls; empty if it always does.
-        work: replaces build and fold where calls depend on earlier replies; `build` makes those known beforehand.
+        work: replaces build and fold if calls depend on earlier replies; `build` returns those known beforehand.
         tally: the name of its counts in the manifest, and the function that makes their counter.
-        keys: the three fields it owns.
+        keys: the three fields that it owns.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Stage:
         object.__setattr__(self, "keys", (self.name, f"{self.name}_model", f"{self.name}_error"))
 
     def list_calls(self, fields: Fields, models: Models) -> Sequence[Call]:
-        """The distinct calls for a row that are known beforehand; equal requests are sent once."""
+        """List the distinct calls for a row that are known beforehand; equal requests are sent once."""
         built = self.build(fields, models)
         calls = () if isinstance(built, StageOutcome) else built
         return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
@@ -115,7 +115,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages in an order in which each finds what it reads; `last_step` is the highest step of any of them.
+    """Stages in an order in which each finds the fields that it reads; `last_step` is the highest step of any stage.
 
     Raises:
         ConfigError: a stage reads a field that neither the input nor an earlier stage writes, or two stages
@@ -150,7 +150,7 @@ class Plan:
         return max(depth.values(), default=0)
 
     def cut_after(self, step: str) -> Plan:
-        """The plan cut off after `step` (one of `STEPS` that it has)."""
+        """Return the plan cut off after `step` (one of `STEPS` that it has)."""
         steps = STEPS[: self.last_step + 1]
         if step not in steps:
             raise ConfigError(f"unknown step {step!r}; the steps are {', '.join(steps)}")
@@ -158,25 +158,25 @@ class Plan:
 
 
 def list_letters(count: int) -> tuple[str, ...]:
-    """The slot letters of `count` parallel models."""
+    """Return the slot letters of `count` parallel models."""
     if not 0 <= count <= 26:
         raise ConfigError(f"{count} models for one step; the maximum is 26")
     return tuple(chr(ord("a") + i) for i in range(count))
 
 
 def query_in(fields: Fields) -> Any:
-    """The query of a row: its text without surrounding space, or the turns of a conversation."""
+    """Return the query of a row: its text without surrounding space, or the turns of a conversation."""
     question = fields["question"]
     return question.strip() if isinstance(question, str) else question
 
 
 def fail_missing(field: str) -> StageOutcome:
-    """The outcome of a stage whose input is missing because an earlier stage failed."""
+    """Return the outcome of a stage whose input is missing because an earlier stage failed."""
     return StageOutcome(failure=Failure("missing_input", f"missing {field}"))
 
 
 def find_missing(fields: Fields, names: Iterable[str]) -> StageOutcome | None:
-    """The outcome of a stage that lacks one of these fields; None if it lacks none."""
+    """Return the outcome of a stage that lacks one of these fields; None if it lacks none."""
     return next((fail_missing(name) for name in names if fields.get(name) is None), None)
 
 

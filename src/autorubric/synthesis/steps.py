@@ -1,4 +1,4 @@
-"""The step files: views of a run's rows in input order, which never lose a row that they held before."""
+"""The step files: views of a run's rows in input order, which never lose a row that they contained before."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan, Sta
 
 @dataclass(slots=True)
 class RowStore:
-    """The finished rows of a run in a scratch file; memory is two numbers per row.
+    """The finished rows of a run in a scratch file; uses memory for two numbers per row.
 
-    A row is one line of JSON members per step: its first k + 1 lines in braces are the row of step file k, so no text
-    is encoded twice. A complete row is followed by its export, which is computed while replies are awaited.
+    A row is stored as one line of JSON members per step: its first k + 1 lines in braces are the row of step file k,
+    so no text is encoded twice. A complete row is followed by its export, computed while the run waits for replies.
 
     Attributes:
         file: an empty file to write and read.
-        plan: of the run.
-        export: makes the JSON values of the final files from a row of the last step file; None for no final files.
+        plan: the plan of the run.
+        export: returns the JSON values of the final files for a row of the last step file; None for no final files.
         failed: the input indices of rows with a failed stage.
         owned: step files that contain only rows of this store.
     """
@@ -79,7 +79,7 @@ class RowStore:
         self._end += len(data) + 2
 
     def read_pieces(self, index: int) -> list[bytes]:
-        """The JSON members of an input row, one piece per finished step, then its export; empty if it is not here."""
+        """Read the JSON members of an input row, one piece per finished step, then its export; empty if unknown."""
         slot = self._slots[index] if index < len(self._slots) else -1
         if slot < 0:
             return []
@@ -91,14 +91,14 @@ class RowStore:
         return data.split(b"\n") if data else []
 
     def read_exported(self) -> Iterator[Mapping[str, Any]]:
-        """The exports of all complete rows, in input order."""
+        """Yield the exports of all complete rows, in input order."""
         for index in range(len(self._slots)):
             pieces = self.read_pieces(index)
             if len(pieces) > self.plan.last_step + 1:
                 yield decode_json(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
-        """The fields of the row with input index `index`."""
+        """Return the fields of the row with input index `index`."""
         return _read_row(_join_pieces(self.read_pieces(index)[: self.plan.last_step + 1])) or {}
 
 
@@ -107,19 +107,19 @@ def _join_pieces(pieces: Iterable[bytes]) -> bytes:
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:
-    """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
+    """Return the resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
     record_id = str(row.get("__record_id__") or "").strip()
     return record_id or f"idx:{row.get('__source_index__')}"
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a step file; lines that are not valid are skipped, as the public pipeline does."""
+    """Yield the rows of a step file; invalid lines are skipped, as in the public pipeline."""
     with path.open("rb") as file:
         yield from (row for line in file if (row := _read_row(line)) is not None)
 
 
 def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a step file on the same query; empty if there is none.
+    """Return the row of a step file for the same query; empty if there is none.
 
     Args:
         path: the step file.
@@ -127,7 +127,7 @@ def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     """
     wanted, question = str(row.get("id") or ""), format_question(row.get("question"))
     start = wanted or question[:200]
-    # A text is escaped in the file, and the messages of a conversation are not.
+    # Texts are escaped in the file; messages of a conversation are not.
     needles = [text.encode("utf-8", "surrogatepass") for text in (start, json.dumps(start, ensure_ascii=False)[1:-1])]
     with path.open("rb") as file:
         for line in file:
@@ -142,7 +142,7 @@ StepFiles: TypeAlias = Literal["full", "latest", "none"]
 
 
 def list_step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dict[int, Path]:
-    """The step files that a run writes, by step: all of them, or the last one, which has every field.
+    """Return the step files that a run writes, by step: all of them, or only the last, which has every field.
 
     Example:
         >>> [path.name for path in list_step_paths(Path("out"), 4, "latest").values()]
@@ -157,12 +157,12 @@ def list_step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -
 def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> dict[str, int]:
     """Bring step files up to date; a file that would not change is not written.
 
-    Rows of this run are in input order. Earlier rows that this run did not bring to the same step are kept: in place
+    Rows of this run are in input order. Earlier rows that did not reach the same step in this run are kept: in place
     if the input has them with the same question, else at the end. A row whose key changed because its line moved or
     got an id is not kept twice.
 
     Returns:
-        How many rows of one file were replaced: `changed` by another question for the key, `moved` to another key.
+        The number of rows replaced in one file: `changed` by another question for the key, or `moved` to another key.
     """
     with ExitStack() as stack:
         files = [
@@ -191,7 +191,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
 
 
 def append_step_rows(directory: Path, others: Iterable[Path]) -> None:
-    """Append the rows in the step files of other directories, so that `write_steps` keeps those it does not write."""
+    """Append the rows in other directories' step files, so that `write_steps` keeps rows that it does not write."""
     folders = list(others)
     for name in (*STEP_FILES, *HIDDEN_STEP_FILES):
         paths = [path for folder in (directory, *folders) if (path := folder / name).exists()]
@@ -203,13 +203,13 @@ def append_step_rows(directory: Path, others: Iterable[Path]) -> None:
 
 
 class _ExistingRows:
-    """The rows of an existing step file by id; memory is one offset and one hash per row."""
+    """The rows of an existing step file by id; uses memory for one offset and one hash per row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kept = 0
         self._rows: dict[str, tuple[int, int]] = {}
-        # By question: the rows that this run wrote under a key that did not have this question.
+        # By question, the rows that this run wrote under a key that had another question.
         self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
         with path.open("rb") as file:
@@ -248,9 +248,9 @@ class _ExistingRows:
 
     @staticmethod
     def _has_moved(key: str, row: Mapping[str, Any], written: list[tuple[bool, str]]) -> bool:
-        """Whether a row that was written with this question is this one under another key; each counts once.
+        """Return whether a row written with this question is this row under another key; each counts once.
 
-        Line numbers change, but two ids of the user are two records.
+        Line numbers may change, but two ids given by the user are two records.
         """
         for number, (by_line, row_id) in enumerate(written):
             if (by_line or key.startswith("idx:")) and (_read_id(row) == row_id or not (_read_id(row) and row_id)):
@@ -270,12 +270,12 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
-    """The hash of a row's question."""
+    """Return the hash of a row's question."""
     return hash(format_question(fields.get("question")))
 
 
 def format_question(question: Any) -> str:
-    """A query as the final files contain it: its text, or a conversation's messages as JSON."""
+    """Return a query as in the final files: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
@@ -288,11 +288,11 @@ def _read_row(line: bytes) -> dict[str, Any] | None:
 
 
 def import_steps(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
-    """Import every finished field of the step files that another pipeline left; the counts by field.
+    """Import every finished field of another pipeline's step files; return the counts by field.
 
-    A field is finished by the seed's rule: present, not blank, and without an error next to it; for evolved
-    criteria an empty list is finished too. Each value is kept with a digest of the row fields it was made
-    from, so that it is used only as long as those stay the same.
+    By the seed's rule, a field is finished if it is present, not blank, and has no error; for evolved criteria, an
+    empty list is finished too. Each value is kept with a digest of its input fields, and is used only while those are
+    unchanged.
     """
 
     def read(stage: Stage, path: Path) -> Iterator[ImportRow]:

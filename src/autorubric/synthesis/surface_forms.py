@@ -37,7 +37,7 @@ _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 
 
 def rate_similarity(left: str, right: str) -> float:
-    """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
+    """Return the share of the shorter criterion's words that the other criterion contains, from 0 to 1.
 
     Chinese, Japanese, Korean and Thai count by pairs of characters. The similarity is 0 if the numbers differ
     ("every 3 months", "every 6 months"), if only one is a negation, or if only the object differs ("recommends
@@ -52,7 +52,7 @@ def rate_similarity(left: str, right: str) -> float:
 
 
 def _is_contrast(left: str, right: str) -> bool:
-    """Whether two wordings differ only in their object: one stretch of words is replaced by another."""
+    """Return whether two wordings differ only in their object: one sequence of words is replaced by another."""
     mine, others = _list_content_words(left), _list_content_words(right)
     if mine == others:
         return False
@@ -61,7 +61,7 @@ def _is_contrast(left: str, right: str) -> bool:
 
 
 def _list_content_words(text: str) -> list[str]:
-    """The content words of a criterion in order, without verbs such as "states" or "mentions"."""
+    """Return the content words of a criterion in order, without verbs such as "states" or "mentions"."""
     found = list[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if _PAIRED.match(token):
@@ -72,7 +72,7 @@ def _list_content_words(text: str) -> list[str]:
 
 
 def has_quote(text: str, quote: str) -> bool:
-    """Whether a text contains the quoted words, ignoring case, spaces and punctuation."""
+    """Return whether a text contains the quoted words, ignoring case, spaces and punctuation."""
     bare = _strip_marks(quote)
     return bool(bare) and bare in _strip_marks(text)
 
@@ -113,7 +113,7 @@ _MEASURED = (
 _ZH_GIVE = "(?:列出|给出|举出|写出|提供|介绍|分成|分为)"
 
 # Words of a criterion that demand a form for its own sake. They alone can reject a criterion, so they must not match
-# substance: a hash table, a bold claim, exactly two solutions, the book titled so.
+# substance: a hash table, a bold claim, exactly two solutions, a book title.
 _FORMS: dict[SurfaceKind, re.Pattern[str]] = {
     "phrase": re.compile(
         r"\b(?:exact|literal|verbatim)(?:ly)? (?:the )?"
@@ -313,7 +313,7 @@ _MEASURES = frozenset({"count", "layout", "link", "heading"})
 
 
 def find_forms(criterion: str, query: str) -> list[Form]:
-    """The forms that a criterion demands, each with whether the query asks for it."""
+    """Find the forms that a criterion demands, each with whether the query asks for it."""
     found = ((kind, pattern.search(criterion) or _find_frame(kind, criterion)) for kind, pattern in _FORMS.items())
     return [
         Form(kind, match.group(), _is_asked(kind, criterion, query))
@@ -328,7 +328,7 @@ def _find_frame(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
 
 
 def _is_asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
-    """Whether the query asks for the form: for a phrase these very words, for a count this very number."""
+    """Return whether the query asks for the form: a phrase in the same words, a count with the same number."""
     if kind == "phrase":
         quoted = [first or second for first, second in _QUOTED.findall(criterion)]
         if quoted:

@@ -37,7 +37,7 @@ from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prom
 
 _WHOLE = Division("synthesize")
 _WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
-"""Settings that do not change the files of a finished run, or that another part of its digest covers."""
+"""Settings that do not affect the files of a finished run, or that another part of its digest covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Prepared:
 def prepare(
     settings: SynthesisSettings, division: Division = _WHOLE, rows: Sequence[Record] | None = None
 ) -> Prepared:
-    """Check everything that can be checked without a model; `rows` are queries in memory.
+    """Check everything that can be checked without a model; `rows` are queries given in memory.
 
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
@@ -96,7 +96,7 @@ class SynthesisRun(StoppableRun):
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         negotiated: parameters that endpoints turned out not to accept, earlier sessions included.
-        ended_early: why the shards that it merges ended early.
+        ended_early: the reason why the merged shards ended early.
         seconds_before: seconds since its processes started on these shards.
     """
 
@@ -135,7 +135,7 @@ class SynthesisRun(StoppableRun):
         )
 
     def state(self) -> RunState:
-        """The progress of the run."""
+        """Return the progress of the run."""
         runner, summary = self.runner, self.summary
         stages = [
             StageState(s.name, runner.done[s.name], runner.open[s.name], runner.failed[s.name], "open")
@@ -212,7 +212,7 @@ class SynthesisRun(StoppableRun):
         return Room(window, budget, compute_worst_case(self.prepared.plan, first, self.models))
 
     def _find_finished_run(self) -> FinishedRun | None:
-        """The identity of a finished run; None for shards, stopped runs, and where a summary has stage counts."""
+        """Return the record of a finished run; None for shards, stopped runs, and summaries with stage counts."""
         prepared, settings = self.prepared, self.prepared.settings
         if self.summary.tallies or self.stopped or prepared.part is not None:
             return None
@@ -228,7 +228,7 @@ class SynthesisRun(StoppableRun):
         return FinishedRun(self.ledger, made_of, tuple(prepared.folder / name for name in names))
 
     def _store_row(self, store: RowStore, row: Row) -> None:
-        """Count a row that ended and store it; from time to time bring the files up to date."""
+        """Count a row that ended and store it; update the files from time to time."""
         store.add(row)
         summary = self.summary
         summary.add(row, self.prepared.plan, failed=row.query.index in store.failed)

@@ -1,4 +1,4 @@
-"""Everything that can be set for a synthesis run, checked before anything is read or spent."""
+"""The settings of a synthesis run, checked before anything is read or spent."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -65,10 +65,10 @@ def _address(slot: str) -> Any:
 class SynthesisSettings(EndpointSettings):
     """The settings of a synthesis run; the defaults are the seed's.
 
-    The models of the roles and the settings of the full profile are nested, in `roles` and `full`. The parameters of
-    `ROLE_FLAGS` set single values in these; `models` fills the roles that nothing else names.
+    The models of the roles and the settings of the full profile are nested in `roles` and `full`. The parameters of
+    `ROLE_FLAGS` set single values in them; `models` sets the roles that nothing else sets.
 
-    Without a token limit, long replies get a higher one: a merge by the size of its input, a judgment of a whole
+    Without a token limit, long replies get a higher default: a merge by the size of its input, a judgment of a whole
     rubric and relevance by the number of criteria.
     """
 
@@ -164,7 +164,7 @@ class SynthesisSettings(EndpointSettings):
 
     @classmethod
     def from_manifest(cls, recorded: Mapping[str, Any]) -> Self:
-        """The settings that a manifest records, without prices; those without a version are of version 1."""
+        """Restore the settings in a manifest, without prices; settings without a version are of version 1."""
         without = () if recorded.get("profile") == "full" else FULL_ONLY
         kept = {name: value for name, value in recorded.items() if name not in without}
         return cls.model_validate({"protocol": 1, **kept, "prices": None})
@@ -203,12 +203,12 @@ class SynthesisSettings(EndpointSettings):
             raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
 
     def collect_given(self) -> dict[str, Any]:
-        """The settings that were passed, the nested ones as they were passed."""
+        """Return the settings that were passed, nested ones in the form in which they were passed."""
         given = {name: value for name, value in super().collect_given().items() if name not in NESTED}
         return given | self._nested
 
     def to_manifest(self) -> dict[str, Any]:
-        """The settings for a manifest, with each value where it took effect."""
+        """Return the settings for a manifest, with each value where it took effect."""
         shown = type(self).model_fields.keys() & SynthesisSettings.model_fields.keys()
         return self.model_dump(mode="json", include=shown - ROLE_FLAGS.keys() - {"models"})
 
@@ -233,7 +233,7 @@ _FLAGS = {
 
 
 def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) -> str:
-    """The problem with a nested setting."""
+    """Return the problem with a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
@@ -248,7 +248,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
     raised = problem.get("ctx", {}).get("error")
     if isinstance(raised, ConfigError):
         return str(raised)
-    # The value may be the key.
+    # The value may be an API key.
     wrong = f"is {problem['input']!r}; {describe_expectation(problem)}"
     return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
@@ -276,13 +276,13 @@ S = TypeVar("S", bound=SynthesisSettings)
 
 
 def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
-    """The settings of a run with its version, and with the defaults of that version."""
+    """Return the settings of a run with its version and the defaults of that version."""
     manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":
         held = manifest.get("settings")
         recorded = held.get("protocol", 1) if held else None
-        # Where the record is damaged: the first version did not record stages.
+        # For a damaged record: the first version did not record stages.
         protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
     full = settings.full_profile
     if protocol == 1:

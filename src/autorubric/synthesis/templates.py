@@ -1,4 +1,4 @@
-"""The prompts of a synthesis run with the additions of a domain, and how a stage makes a request from one."""
+"""The prompts of a synthesis run with the additions of a domain, and requests built from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ class SynthesisPrompts:
     """The prompts of one run.
 
     Attributes:
-        drafts: of responses, rubrics, pitfalls, merge and evolution.
-        judges: of the judges that grade the pool; None in the basic profile.
-        gates: of relevance and rewrites; None in the basic profile.
+        drafts: the prompts for responses, rubrics, pitfalls, merge and evolution.
+        judges: the prompts of the judges that grade the pool; None in the basic profile.
+        gates: the prompts for relevance and rewrites; None in the basic profile.
     """
 
     drafts: PromptSet
@@ -39,13 +39,13 @@ class SynthesisPrompts:
     gates: GatePrompts | None = None
 
     def fingerprints(self) -> dict[str, str]:
-        """The fingerprint of every prompt by its name, for manifests."""
+        """Return the fingerprint of every prompt by its name, for manifests."""
         judges = self.judges.fingerprints() if self.judges else {}
         gates = self.gates.fingerprints() if self.gates else {}
         return {**self.drafts.fingerprints(), **{f"judge_{name}": mark for name, mark in judges.items()}, **gates}
 
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        """The request that follows an unusable reply."""
+        """Return the request that follows an unusable reply."""
         turns = self.drafts.reask.render(problem=problem.message)
         return build_reask(request, reply, problem, (Message("user", text) for _, text in turns))
 
@@ -53,15 +53,15 @@ class SynthesisPrompts:
 def load_synthesis_prompts(
     folder: str | Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
 ) -> SynthesisPrompts:
-    """The package's prompts, with those of a folder and the additions of a domain.
+    """Load the package's prompts, with those of a folder and the additions of a domain.
 
     The folder contains the drafts' templates; for the full profile, those of the judges are in its subfolder
     `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have
     the package's first wordings.
 
     Raises:
-        InputError: none of the three is there, or files in them are unknown or wrong.
-        ConfigError: there is a template for the basic profile's merge, which the full one does not use.
+        InputError: none of the three exists, or files in them are unknown or wrong.
+        ConfigError: the folder has a template for the basic profile's merge, which the full profile does not use.
     """
     directory = None if folder is None else Path(folder)
     judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
@@ -84,7 +84,7 @@ def load_synthesis_prompts(
 
 
 def _with_first_wording(prompts: PromptSet) -> PromptSet:
-    """The package's prompts as they were worded in version 1; a user's own prompts stay as they are."""
+    """Return the package's prompts in the wording of version 1; custom prompts are not changed."""
     own = (name for name in FIRST_WORDINGS if getattr(prompts, name).origin == PACKAGED)
     folder = files("autorubric.prompts").joinpath("first")
     texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
@@ -92,7 +92,7 @@ def _with_first_wording(prompts: PromptSet) -> PromptSet:
 
 
 def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings over those of the domain they name.
+    """Merge settings with those of the domain that they name; they take precedence.
 
     Raises:
         ConfigError: no domain has that name.
@@ -101,7 +101,7 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
-    """The package's prompts with the additions of a domain; a user's own prompts stay as they are."""
+    """Return the package's prompts with the additions of a domain; custom prompts are not changed."""
     profile, added = _load_profile(name), dict[str, Any]()
     for prompt, examples in profile["examples"].items():
         template = getattr(prompts, prompt)
@@ -116,7 +116,7 @@ def add_domain(prompts: PromptSet, name: str) -> PromptSet:
 
 
 def _with_examples(source: str, examples: Mapping[str, str]) -> str:
-    """A template with other examples between its marks; one without marks stays as it is."""
+    """Return a template with other examples between its marks; a template without marks is not changed."""
     head, mark, rest = source.partition("{# examples #}")
     if not mark:
         return source
@@ -138,7 +138,7 @@ def _load_profile(name: str) -> dict[str, Any]:
 
 
 def _merge_settings(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees of settings; the upper one wins leaf by leaf."""
+    """Merge two trees of settings; `upper` takes precedence leaf by leaf."""
     merged = dict(under)
     for key, value in upper.items():
         held = merged.get(key)
@@ -156,8 +156,8 @@ def build_request(
     draw: int = 0,
     room: int = 0,
 ) -> Request:
-    """The request of a filled-in template; `schema` (or its name) and `room` (tokens) describe the reply."""
-    # A prompt is given only what it uses: its section codes follow from all values.
+    """Build the request from a filled-in template; `schema` (or its name) and `room` (tokens) describe the reply."""
+    # A prompt gets only the values that it uses, because its section codes depend on all values.
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
     if "chinese" in template.variables:
         query = inputs.get("query")
@@ -170,5 +170,5 @@ def build_request(
 
 @cache
 def load_reply_schema(name: str) -> ReplySchema:
-    """The schema of a structured reply that is part of the package."""
+    """Return the schema of a structured reply that is part of the package."""
     return ReplySchema(name, load_schema(name))

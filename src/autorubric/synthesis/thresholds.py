@@ -11,16 +11,16 @@ SurfaceKind = Literal["phrase", "heading", "count", "layout", "link"]
 
 
 class SeparatesSettings(Settings):
-    """Whether a criterion separates responses, in the right direction.
+    """Whether a criterion discriminates between responses, in the right direction.
 
     Attributes:
         merged: whether merged criteria are tested as well.
-        least_responses: with fewer graded responses nothing is decided.
-        least_for_direction: with fewer, the direction is not decided: three are in the wrong order by chance once in
-            three times.
-        least_separating: reject where the chance that the responses differ at all is below this.
-        least_reversed: reject where the chance that better responses meet it less is this or more. The default is
-            below one half: keeping such a criterion does more harm than losing one unrelated to quality.
+        least_responses: with fewer graded responses, nothing is decided.
+        least_for_direction: with fewer, the direction is not decided, because three are in the wrong order by chance
+            one time in three.
+        least_separating: reject if the chance that the responses differ at all is below this.
+        least_reversed: reject if the chance that better responses meet it less often is at least this. The default is
+            below one half, because keeping such a criterion does more harm than losing one unrelated to quality.
     """
 
     merged: bool = False
@@ -31,7 +31,7 @@ class SeparatesSettings(Settings):
 
 
 class SurfaceSettings(Settings):
-    """Which surface forms a criterion may not demand unasked.
+    """The surface forms that a criterion may demand only if the query asks for them.
 
     Attributes:
         kinds: the forms that count.
@@ -44,7 +44,7 @@ class AgreementSettings(Settings):
     """Whether judges agree on a criterion.
 
     Attributes:
-        least_split: rewrite, then reject, where the chance that judges split on it is this or more.
+        least_split: rewrite, then reject, if the chance that judges split on it is at least this.
     """
 
     least_split: float = Field(0.5, ge=0, le=1)
@@ -54,11 +54,11 @@ class RedundantSettings(Settings):
     """When two criteria count as one.
 
     Attributes:
-        least_same: reject the one of lower weight where the chance that both demand the same is this or more.
-        prior_said_same: that chance before any verdict, where the relevance judges call them the same.
-        prior_alike: that chance where their words are alike.
-        prior_other: that chance for any two criteria of a rubric; with 0, equal verdicts alone never suffice.
-        least_alike: how alike words have to be, from 0 to 1.
+        least_same: reject the one of lower weight if the chance that both make the same demand is at least this.
+        prior_said_same: that chance before any verdict, if the relevance judges call them the same.
+        prior_alike: that chance if their words are similar.
+        prior_other: that chance for any two criteria of a rubric; with 0, equal verdicts alone are never enough.
+        least_alike: the minimum similarity of words, from 0 to 1.
     """
 
     least_same: float = Field(0.5, ge=0, le=1)
@@ -83,12 +83,12 @@ class GateSettings(Settings):
 
     Attributes:
         order: the gates in the order in which they decide; a gate that is not named is off.
-        licence_draws: how many relevance judgments of a query are requested and combined.
-        judge_error: how often one verdict of a judge is wrong, before the disagreements in the pool are counted.
-        least_error: the lowest error rate that a vote of a judge or draw is taken to have without labels. Votes that
-            disagree less often than independent ones with that rate are taken to share errors, and count for less; 0
-            counts all votes as independent.
-        least_sure: reject where the chance that the relevance judges are right to is this or more; below it a
+        licence_draws: the number of relevance judgments of a query that are requested and combined.
+        judge_error: the prior error rate of a judge's verdict, before the disagreements in the pool are counted.
+        least_error: the minimum error rate assumed for a vote of a judge or draw without labels. Votes that disagree
+            less often than independent ones with that rate are taken to share errors, and count for less; 0 counts
+            all votes as independent.
+        least_sure: reject if the chance that the relevance judges are right to reject is at least this; below it, a
             majority against a criterion leaves it undecided.
         separates: see `SeparatesSettings`; the other gates have such settings too.
     """
@@ -117,13 +117,13 @@ class Filters(Settings):
     """Limits of length and form; each drop is counted and kept with its reason.
 
     Attributes:
-        response_least_characters: shorter responses leave the pool.
-        response_most_characters: longer ones leave it too.
+        response_least_characters: shorter responses are removed from the pool.
+        response_most_characters: longer responses are removed too.
         response_most_repeats: a response that repeats one line more often is stuck in a loop.
         response_closed_fences: a response with a code fence that is never closed was cut off.
         criterion_least_characters: shorter criteria are dropped.
-        criterion_most_characters: longer ones are.
-        criterion_plain_text: drop criteria that contain a code fence or are JSON themselves.
+        criterion_most_characters: longer criteria are dropped too.
+        criterion_plain_text: drop criteria that contain a code fence or are JSON.
     """
 
     response_least_characters: int = Field(1, ge=1)
@@ -140,10 +140,10 @@ class CompileSettings(Settings):
 
     Attributes:
         on: whether any check is proposed.
-        min_decided: minimum number of responses that both the judges and the check have decided.
-        min_agreement: share of those on which they must agree; 1 is all of them.
-        both_verdicts: whether the judges must have found both a response that meets it and one that does not; a
-            check that never had to fail a response has not been tested.
+        min_decided: minimum number of responses decided by both the judges and the check.
+        min_agreement: the share of these on which they must agree; 1 means all.
+        both_verdicts: whether the judges must have found both a response that meets it and one that does not, because
+            a check that never had to fail a response is untested.
     """
 
     on: bool = True

@@ -42,7 +42,7 @@ def estimate_tokens(characters: int) -> int:
 
 
 def join_prompt(body: dict[str, Any]) -> str:
-    r"""The text of a request body, from which a server would compute prefixes.
+    r"""Return the text of a request body, from which a server would compute prefixes.
 
     Example:
         >>> join_prompt({"messages": [{"role": "user", "content": "Hi"}]})
@@ -56,12 +56,12 @@ def join_prompt(body: dict[str, Any]) -> str:
 
 
 def count_prompt_tokens(body: dict[str, Any]) -> int:
-    """The tokens of the text of a request body."""
+    """Return the tokens of the text of a request body."""
     return estimate_tokens(len(join_prompt(body)))
 
 
 def build_completion_body(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
-    """The body of a `chat.completion` response.
+    """Return the body of a `chat.completion` response.
 
     Args:
         completion: the reply.
@@ -105,7 +105,7 @@ _CRITERION_CHARACTERS = 150
 
 
 def sized_replies(characters: int = 1200) -> Replier:
-    """A replier whose replies have about that many characters and depend only on the request.
+    """Return a replier whose replies have about that many characters and depend only on the request.
 
     A request with a JSON schema gets a document that follows it, one that asks for a `criterion_status` a verdict,
     one that asks for JSON with weights a rubric in a fence, and any other prose.
@@ -146,7 +146,7 @@ def _write_criteria(mark: str, characters: int) -> list[dict[str, Any]]:
 
 
 def _write_document(schema: dict[str, Any], mark: str, characters: int) -> Any:
-    """A document that follows `schema`; `$ref` and patterns are not supported."""
+    """Return a document that follows `schema`; `$ref` and patterns are not supported."""
     for key in ("anyOf", "oneOf"):
         if key in schema:
             return _write_document(schema[key][0], mark, characters)

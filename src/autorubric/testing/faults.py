@@ -44,7 +44,7 @@ class Fault:
 
 
 def dump_error(message: str, kind: str, code: str | None = None, param: str | None = None) -> bytes:
-    """The body of an error as OpenAI-compatible endpoints send it.
+    """Return the body of an error as OpenAI-compatible endpoints send it.
 
     Example:
         >>> dump_error("No such model.", "invalid_request_error", "model_not_found")
@@ -55,7 +55,7 @@ def dump_error(message: str, kind: str, code: str | None = None, param: str | No
 
 
 def build_unsupported(parameter: str) -> Fault:
-    """The 400 of an endpoint that does not support `parameter`, in OpenAI's words.
+    """Return the 400 of an endpoint that does not support `parameter`, in OpenAI's words.
 
     Args:
         parameter: a key of the request body, or `response_format.json_schema` for one kind of it.
@@ -101,7 +101,7 @@ def _truncate(completion: Completion) -> Completion:
 
 
 def _strip_fence(completion: Completion) -> str:
-    """The content without a fence around it."""
+    """Return the content without a fence around it."""
     content = (completion.content or "").strip()
     if content.startswith("```"):
         content = content.split("\n", 1)[-1].rsplit("```", 1)[0].strip()
@@ -167,7 +167,7 @@ FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
 
 
 def find_fault(name: str | Fault) -> Fault:
-    """The fault of that name; a `Fault` is returned unchanged.
+    """Return the fault of that name; a `Fault` is returned unchanged.
 
     Raises:
         ConfigError: the fault is unknown; the message lists the known ones.
@@ -212,7 +212,7 @@ class FaultPlan:
             raise ConfigError(f"fault rates {dict(self.rates)} are not shares of one")
 
     def choose_fault(self, body: Body, index: int, random: Random) -> Fault | None:
-        """The fault of the request with this index, or None."""
+        """Return the fault of the request with this index, or None."""
         name = self.choose(body) if self.choose else None
         if name is None and index < len(self.schedule):
             name = self.schedule[index]
@@ -234,7 +234,7 @@ Faults: TypeAlias = (
 
 
 def build_fault_plan(faults: Faults) -> FaultPlan:
-    """The plan of a mapping of rates, a schedule, or a function of the body.
+    """Return the plan of a mapping of rates, a schedule, or a function of the body.
 
     Example:
         >>> build_fault_plan({"500": 0.02}).rates
@@ -274,7 +274,7 @@ class Latency:
 
     @classmethod
     def parse(cls, text: str) -> Latency:
-        """The distribution that `text` describes.
+        """Return the distribution that `text` describes.
 
         Args:
             text: `fixed:SECONDS` or `lognormal:MEDIAN,SIGMA`, either followed by `+SHARE@SECONDS`.
@@ -300,7 +300,7 @@ class Latency:
         )
 
     def sample(self, random: Random) -> float:
-        """The duration of the next call in seconds.
+        """Return the duration of the next call in seconds.
 
         Example:
             >>> Latency.parse("fixed:0.2").sample(Random(1))

@@ -52,7 +52,7 @@ class OfflineModel:
         return ("offline", self.name, 2)
 
     def ceiling(self, request: Request) -> Usage:
-        """The exact usage of the request."""
+        """Return the exact usage of the request."""
         return self._count(request, self._write(request))
 
     def cost(self, usage: Usage) -> float:
@@ -60,7 +60,7 @@ class OfflineModel:
         return 0.0
 
     async def complete(self, request: Request) -> Reply:
-        """The reply to a request; never fails."""
+        """Return the reply to a request; never fails."""
         await asyncio.sleep(self._latency)
         text = self._write(request)
         reply = Reply(text, model=self.name, usage=self._count(request, text), cost=0.0, latency=self._latency)
@@ -123,7 +123,7 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
 
 
 def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
-    """Two alternatives: one that demands the words themselves, and a split into halves."""
+    """Return two alternatives: one that demands the words themselves, and a split into halves."""
     text = requirement.strip()
     blank = {"reason": reason, "second": "", "check": "", "parameters": ""}
     reworded = {**blank, "kind": "reword", "requirement": wording.format(d=text)}
@@ -133,13 +133,13 @@ def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dic
 
 
 def _split_demands(requirement: str) -> list[str]:
-    """The criterion split at the words that join its demands; a real model would repeat what they share."""
+    """Return the criterion split at the words that join its demands; a real model would repeat what they share."""
     parts = _JOINED.split(requirement.strip().rstrip("."))
     return [f"{part[:1].upper()}{part[1:]}." for part in parts if part]
 
 
 def _write_findings(requirement: str) -> list[dict[str, Any]]:
-    """A finding for the first vague word of the criterion, if it has one."""
+    """Return a finding for the first vague word of the criterion, if it has one."""
     vague = _VAGUE.search(requirement)
     if vague is None:
         return []
@@ -192,7 +192,7 @@ def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bo
 
 
 def _choose(options: str, status: str) -> float:
-    """The best option if the requirement is met, else the worst, judged by their words."""
+    """Return the best option if the requirement is met, else the worst, judged by their words."""
     listed: list[tuple[str, float]] = [
         (text, int(number)) for number, text in re.findall(r"^(\d+)\. (.*)$", options, re.M)
     ]
@@ -215,7 +215,7 @@ def _choose(options: str, status: str) -> float:
 
 
 def _decide(requirement: str, submission: str) -> tuple[str, str]:
-    """An explanation and a verdict: by counts and matches if possible, else by half of the content words."""
+    """Return an explanation and a verdict: by counts and matches if possible, else by half of the content words."""
     say = load_table(reading.find_language(requirement))
     if not submission.strip():
         return say["empty"], "UNMET"
@@ -240,7 +240,7 @@ def _fill(template: str, a: str, b: str, **values: object) -> str:
 
 
 def write_answer(query: OfflineQuery, random: Random, *, thorough: bool) -> str:
-    """An answer in the form that the query demands; one that is not thorough is short and ignores what to include."""
+    """Write an answer in the form that the query demands; if not thorough, short and without what to include."""
     say, phrases = load_table(query.language), query.phrases
     openings = say["opening"].get(query.kind, say["opening"]["other"])
     # Neighbouring draws take different openings, so that even one-sentence answers differ.
@@ -305,13 +305,13 @@ def _find_own_terms(*parts: str) -> frozenset[str]:
 
 
 def write_pitfalls(query: OfflineQuery, random: Random) -> list[Item]:
-    """Two or three faults that answers to a query may have, with negative weights."""
+    """Return two or three faults that answers to a query may have, with negative weights."""
     keys = random.sample(range(1, 5), k=random.choice((2, 3)))
     return [_write_item(f"pitfall-{key}", query, random) for key in keys]
 
 
 def merge_sets(sets: Sequence[Sequence[Item]]) -> list[Item]:
-    """The criteria of all sets with their sources; near-equal ones of different sets once, with the larger weight."""
+    """Merge criteria of all sets with their sources; near-equal ones become one, with the larger weight."""
     merged: list[Item] = []
     for rubric in sets:
         earlier = len(merged)
@@ -332,7 +332,7 @@ def _is_same(item: Item, other: Item) -> bool:
 
 
 def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
-    """Whether two criteria demand the same: equal numbers, and most words and most of the subject in common."""
+    """Return whether two criteria demand the same: equal numbers, and most words and most of the subject shared."""
     terms, own = (find_terms(one), find_terms(other)), _find_own_terms("criteria")
     pairs = (terms, (terms[0] - own, terms[1] - own))
     near = all(len(a & b) >= 0.6 * len(a | b) or (one_title and (a & b or a == b)) for a, b in pairs)
@@ -340,7 +340,7 @@ def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
 
 
 def write_harder(query: OfflineQuery, rubric: Sequence[Item], responses: Sequence[str], random: Random) -> list[Item]:
-    """One to four stricter criteria, from what one response has and another lacks."""
+    """Return one to four stricter criteria, from what one response has and another lacks."""
     broken = [
         constraint.value
         for constraint in query.constraints

@@ -17,7 +17,7 @@ _SUFFIX = re.compile(r"(?:'s|ations?|ings?|ments?|edly|ed|es|s|ly)$")
 
 
 def load_table(name: str) -> Any:
-    """One part of `offline.yaml`."""
+    """Return one part of `offline.yaml`."""
     return _load_tables()[name]
 
 
@@ -48,7 +48,7 @@ def find_language(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def find_terms(text: str) -> frozenset[str]:
-    """The content words of a text, cut to their stems; pairs of characters for Chinese."""
+    """Return the content words of a text, cut to their stems; pairs of characters for Chinese."""
     found: set[str] = set()
     for token in _TOKEN.findall(text.lower()):
         if "\u3400" <= token[0] <= "\u9fff":
@@ -69,7 +69,7 @@ class Constraint:
     unit: str = ""
 
     def holds(self, text: str) -> bool | None:
-        """Whether a text satisfies it; None if a pattern cannot tell."""
+        """Return whether a text satisfies it; None if a pattern cannot tell."""
         if self.kind == "count":
             return self.low <= len(re.findall(load_table("unit_marks")[self.unit], text, re.M)) <= self.high
         if self.kind == "avoid":
@@ -80,7 +80,7 @@ class Constraint:
 
 @lru_cache(maxsize=1024)
 def find_constraints(text: str) -> tuple[Constraint, ...]:
-    """The distinct constraints in a text, in order."""
+    """Return the distinct constraints in a text, in order."""
     found = list(_find_counts(text))
     for kind, pattern in _load_patterns("demands"):
         name, _, value = kind.partition(":")
@@ -113,7 +113,7 @@ def _read_number(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def find_phrases(text: str) -> list[str]:
-    """The key phrases of a text, at most six, the best first."""
+    """Return the key phrases of a text, at most six, the best first."""
     chinese = find_language(text) == "zh"
     runs = _split_chinese(text) if chinese else list(_split_english(text))
     keys = [run.lower().removeprefix("the ") for run in runs]
@@ -167,7 +167,7 @@ class OfflineQuery:
 
 @lru_cache(maxsize=512)
 def read_query(text: str, turns: int = 1) -> OfflineQuery:
-    """The parts of a query.
+    """Return the parts of a query.
 
     Example:
         >>> query = read_query("Why is bread dough slower in a cold kitchen? Use at most 80 words.")

@@ -72,7 +72,7 @@ class ScriptedModel:
         return Limit(self._max_tokens)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The tokens of the request, and its or the model's `max_tokens`; None if neither is set."""
+        """Return the tokens of the request, and its or the model's `max_tokens`; None if neither is set."""
         most = request.max_tokens or self._max_tokens
         return None if most is None else Usage(_count_prompt_tokens(request), most)
 
@@ -84,7 +84,7 @@ class ScriptedModel:
         return (usage.prompt_tokens * prompt + usage.completion_tokens * completion) / 1e6
 
     async def complete(self, request: Request) -> Reply:
-        """The next reply of the script.
+        """Return the next reply of the script.
 
         Raises:
             CallError: it is a `Failure`.
@@ -148,12 +148,12 @@ class PromptSections(dict[str, str]):
         super().__init__(self.split(self.text))
 
     def split(self, text: str) -> dict[str, str]:
-        """The sections in a text; in a conversation, the last turn of each role."""
+        """Return the sections in a text; in a conversation, the last turn of each role."""
         found = re.finditer(rf"<([a-z]\w*)-{self._code}>\n(.*?)\n</\1-{self._code}>", text, re.S)
         return {match[1]: match[2] for match in found}
 
     def find_numbered(self, name: str) -> list[str]:
-        """The contents of the sections `name_1`, `name_2`, ..."""
+        """Return the contents of the sections `name_1`, `name_2`, ..."""
         return [text for key, text in self.items() if re.fullmatch(rf"{name}_\d+", key)]
 
     @cached_property

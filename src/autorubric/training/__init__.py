@@ -1,4 +1,4 @@
-"""From reports to training data and rewards."""
+"""Training data and rewards built from reports."""
 
 from autorubric.lazy_names import build_lazy_names
 

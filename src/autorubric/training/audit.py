@@ -1,7 +1,7 @@
-"""Audits of the training judge: a reference judge grades a random share of the rewards again, after they were given.
+"""Audits of the training judge: a reference judge grades a random share of the rewards again in the background.
 
-Audits do not change rewards. They run in the background, within their own budget if the reference judge's grader
-has one. Audits for which a bounded queue has no room are dropped and counted.
+Audits do not change rewards. They have their own budget if the reference judge's grader has one. If the bounded queue
+is full, an audit is dropped and counted.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in 
 
 
 def find_model_families(model: str) -> frozenset[str]:
-    """The families in a model's name: two for a distillation, the first word for an unknown one.
+    """Return the model families in a name: two for a distilled model, the first word for an unknown one.
 
     Example:
         >>> sorted(find_model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
@@ -68,7 +68,7 @@ AUDIT_ROLE = "audit"
 """The role of a reference judge's calls in the ledger."""
 
 READMIT_SECONDS = 5.0
-"""Seconds after which a reference judge that stopped is retried."""
+"""Seconds until a reference judge that stopped is retried."""
 
 _log = logging.getLogger("autorubric.training")
 _MOST_CHARACTERS = 2000  # of the query, and of the submission, in a record
@@ -79,14 +79,14 @@ OnGap: TypeAlias = Literal["warn", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """How the training judge is audited.
+    """The plan for auditing the training judge.
 
     Attributes:
         grader: the reference judge, from another model family than the training judge. Its budget limits the audit;
             if it has none, the training judge's budget does.
         share: the share of rewards that are audited, above 0 up to 1.
         seed: another seed chooses other rewards.
-        tolerance: growth of the gap that raises no alarm.
+        tolerance: the growth of the gap up to which no alarm is raised.
         on_gap: `stop` also tells the trainer to stop (see `Reward.stop`).
 
     Raises:
@@ -113,7 +113,7 @@ class AuditPlan:
             raise ConfigError(f"on_gap={self.on_gap!r}; expected 'warn' or 'stop'")
 
     def sum_judged(self, ledger: Ledger) -> Spending | None:
-        """What was spent before on anything but audits; None if audits have no budget of their own."""
+        """Return the earlier spending on everything but audits; None if audits have no separate budget."""
         audited = ledger.sum_spent(AUDIT_ROLE) if self.grader.has_budget else None
         return audited and ledger.sum_spent().compute_excess(audited)
 
@@ -126,16 +126,16 @@ class AuditPlan:
         if shared := sorted(own & others):
             words = (
                 f"the audit's judge and the training judge are both of the family {', '.join(shared)}: what fools "
-                "one is likely to fool the other, and no gap shows; audit with a model of another family"
+                "one is likely to fool the other, and no gap would show; audit with a model of another family"
             )
             warn(words)
 
 
 class Auditor:
-    """Audits rewards of a run, and adds up the findings of all its audits.
+    """Audits rewards of a run, and aggregates the findings of all audits.
 
     Args:
-        plan: who audits, and how much.
+        plan: the reference judge, the share and the tolerance.
         ledger: keeps replies and audits; the caller opens and closes it.
         rule: how a report becomes a reward.
         executor: the training judge's; its budget is used if the plan's grader has none.
@@ -169,13 +169,13 @@ class Auditor:
         return self.plan.on_gap == "stop" and self.found.status == "gap"
 
     def mark(self, reward: Reward) -> Reward:
-        """The reward with the status of the audit set."""
+        """Return the reward with the status of the audit set."""
         if self.found.status == "ok":
             return reward
         return replace(reward, status="gap", stop=self.should_stop)
 
     def offer(self, given: GivenReward) -> None:
-        """Audit a reward in the background if it is chosen and not yet audited."""
+        """Audit a reward in the background if it is in the random share and not audited yet."""
         plan, key = self.plan, given.record.key
         if (
             given.record.reward is None
@@ -201,7 +201,7 @@ class Auditor:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
-        # If no other reward is audited meanwhile, nothing else notes that the judge hangs.
+        # If no other reward is audited meanwhile, nothing else notices that the judge hangs.
         watch = asyncio.get_running_loop().call_later(self.found.patience + 0.1, self._note_unanswered)
         try:
             report = await grade_anyway(self.plan.grader, given.inputs, PrefixFirst(self._ask))
@@ -277,14 +277,14 @@ class Auditor:
 
     def _add(self, at: float, record: AuditRecord) -> None:
         self.found.add(at, record)
-        # When its reward is requested again, a failed audit may be repeated; paid replies are in the ledger.
+        # A failed audit may be repeated when its reward is requested again; paid replies are in the ledger.
         (self._audited.discard if record.gap is None else self._audited.add)(record.key)
 
 
 def _collect_reasons(
     kept: KeptCriteria, report: EnsembleEvaluationReport | None, gaps: Sequence[float | None]
 ) -> dict[str, str]:
-    """The reference judge's reasons where the judges differ."""
+    """Return the reference judge's reasons on criteria where the judges differ."""
     entries = [] if report is None or report.report is None else report.report
     return {
         str(index): clip(entry.final_reason, _MOST_REASON)

@@ -1,9 +1,9 @@
-"""The findings of audits: the gap between the two judges, its growth, and since when the audit is blind.
+"""The findings of audits: the gap between the two judges, its growth, and the time since which the audit is blind.
 
-`drift` and the viewer show them as an `AuditSummary`.
+`drift` and the view show them as an `AuditSummary`.
 
-A failed audit is never a gap; it is counted. The audit is blind since the first failure after the last success, or
-since the start of an audit after the last success whose answer is long overdue, whichever is earlier.
+A failed audit is never a gap; it is counted. The audit is blind from the first failure after the last success, or
+from the start of a later audit whose answer is long overdue, whichever is earlier.
 """
 
 import math
@@ -19,10 +19,10 @@ from autorubric.metrics.intervals import Interval
 from autorubric.training.observations import Key
 
 ALPHA = 0.05
-"""The probability of any false alarm in a run of any length: half for the reward, half shared by all criteria."""
+"""Probability of any false alarm in a run of any length: half for the reward, half shared by all criteria."""
 
 DROPPED = "dropped"
-"""The failure kind of an audit for which the queue had no room."""
+"""The failure kind of an audit that was dropped because the queue was full."""
 
 _NOT_MADE = (DROPPED, "stopped")  # the judge was not asked, or the service ended first
 PATIENCE = 60.0
@@ -44,7 +44,7 @@ class AuditRecord:
         second: the reference judge's reward; None if the audit failed.
         failure: the kind of failure, or None.
         first_values: the training judge's value of each criterion.
-        second_values: the reference judge's; empty if the audit was never made.
+        second_values: the reference judge's value of each criterion; empty if the audit was dropped.
         rubric: the digest of the rubric.
         answer: the digest of the submission.
         step: the training step, if the trainer sends it.
@@ -76,7 +76,7 @@ class AuditRecord:
 
     @property
     def key(self) -> Key:
-        """Identifies a reward to audit: a submission of a group, at a step if the trainer sends steps."""
+        """The key of an audited reward: group and submission, and the step if the trainer sends steps."""
         return self.group, self.answer, self.step
 
 
@@ -93,14 +93,14 @@ class Example:
 
 @dataclass
 class AuditLog:
-    """Adds audits up, in the order in which they ended.
+    """Aggregates audits, in the order in which they ended.
 
-    The overall gap has half of `ALPHA`; the criteria share the other half, of which the k-th criterion audited gets
+    The overall gap uses half of `ALPHA`; the criteria share the other half, of which the k-th audited criterion gets
     1 / (k (k + 1)). A gap beyond 1 (a signed reward may be below 0) counts as 1.
 
     Attributes:
-        tolerance: growth of the mean gap that raises no alarm.
-        examples: maximum examples to keep for each criterion.
+        tolerance: the growth of the mean gap up to which no alarm is raised.
+        examples: the maximum number of examples to keep for each criterion.
 
     Example:
         >>> log = AuditLog()
@@ -138,22 +138,22 @@ class AuditLog:
 
     @property
     def patience(self) -> float:
-        """Seconds after which an unanswered audit makes the run blind."""
+        """Seconds after which an unanswered audit counts as blind."""
         return max(PATIENCE, _TIMES * self._seconds / self._timed) if self._timed else PATIENCE
 
     def begin(self, key: Key, at: float) -> None:
-        """Note that an audit begins."""
+        """Note the start of an audit."""
         self._open[key] = at
 
     def find_blind_since(self, now: float) -> float | None:
-        """When the audit became blind, or None. An audit over a minute and 10 times the mean time counts too."""
+        """Return when the audit became blind, or None; an audit over a minute and 10 times the mean time counts."""
         waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
         if now - waiting <= self.patience:
             return self.blind_since
         return waiting if self.blind_since is None else min(waiting, self.blind_since)
 
     def note_unanswered(self, since: float) -> None:
-        """Count the audit as blind since this start of an unanswered audit, unless one has succeeded since."""
+        """Mark the audit as blind since the start of an unanswered audit, unless a later one has succeeded."""
         if since > self._succeeded:
             self.blind_since = since if self.blind_since is None else min(since, self.blind_since)
 
@@ -189,12 +189,12 @@ class AuditLog:
             self._examples.setdefault(key, deque(maxlen=self.examples)).append(found)
 
     def find_exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
-        """At most `most` criteria: those with an alarm, then those where the training judge is the most generous."""
+        """Return at most `most` criteria: those with an alarm, then those with the most lenient training judge."""
         ranked = sorted(self.criteria.items(), key=_rank)
         return [entry for entry in ranked[:most] if entry[1].found or entry[1].whole.mean > 0]
 
     def find_examples(self, rubric: str, index: int) -> tuple[Example, ...]:
-        """The last submissions that the training judge credits for a criterion and the reference judge does not."""
+        """Return the last submissions that only the training judge credits for a criterion."""
         return tuple(self._examples.get((rubric, index), ()))
 
 
@@ -208,14 +208,14 @@ _MOST_CRITERIA = 10
 
 @dataclass(frozen=True, slots=True)
 class CriterionGap:
-    """How two judges differ on one criterion.
+    """The difference between the two judges on one criterion.
 
     Attributes:
-        rubric: the digest of its rubric.
-        name: its name.
-        requirement: its text.
-        weight: its weight.
-        count: audits in which both judged it.
+        rubric: the digest of the rubric.
+        name: the criterion's name.
+        requirement: the criterion's text.
+        weight: the criterion's weight.
+        count: the number of audits in which both judges judged it.
         mean: the mean gap, from -1 to 1 (see `AuditRecord.gaps`).
         growth: later audits compared with earlier ones; None for fewer than 51 audits.
         alarm: the comparison that raised the alarm, or None.
@@ -235,11 +235,11 @@ class CriterionGap:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """The results of the audits of a run. All intervals are valid at all times of the run simultaneously.
+    """The results of the audits of a run. All intervals are simultaneously valid at all times of the run.
 
     Attributes:
-        audits: the number of audits that succeeded.
-        failures: the number of the others, by kind of failure.
+        audits: the number of successful audits.
+        failures: the number of other audits, by kind of failure.
         blind_since: when the audit became blind, in seconds since the epoch; None if it is not.
         gap: the mean gap, the training judge's reward minus the reference judge's; None without audits.
         interval: its confidence interval, or None.
@@ -247,7 +247,7 @@ class AuditSummary:
         alarm: the comparison that raised the alarm, or None.
         tolerance: growth that raises no alarm.
         status: `gap` once there is an alarm, overall or on a criterion.
-        criteria: those with an alarm, then those where the training judge is the most generous.
+        criteria: those with an alarm, then those on which the training judge is most lenient.
     """
 
     audits: int
@@ -263,7 +263,7 @@ class AuditSummary:
 
 
 def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
-    """The summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
+    """Summarize the audits; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
     if not log.audits and not log.failures and log.blind_since is None:
         return None
     criteria = []

@@ -1,4 +1,4 @@
-"""Background grading of a share of the rewards, in a bounded queue that delays no reward."""
+"""Background grading of a share of the rewards, with a bounded queue that never delays a reward."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -23,7 +23,7 @@ _AT_ONCE = 8  # few, so that an exhausted budget leaves few submissions half pai
 
 @dataclass(frozen=True, slots=True)
 class GivenReward:
-    """A reward that was given, with what was graded."""
+    """A reward that was given, with the input that was graded."""
 
     query: Query | None
     inputs: JudgeInput
@@ -33,7 +33,7 @@ class GivenReward:
 
 
 async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) -> EnsembleEvaluationReport:
-    """The report on a submission; an error becomes a failure in the report.
+    """Grade a submission; an error becomes a failure in the report.
 
     Raises:
         LedgerError: the ledger cannot record.
@@ -48,7 +48,7 @@ async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) ->
 
 
 def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
-    """Whether a reward belongs to a random share. Only its key and the seed decide: a resumed run chooses the same.
+    """Return whether a reward is in the random share, by its key and the seed, so that a resumed run agrees.
 
     Example:
         >>> 60 < sum(is_chosen(0.1, "audit 0", ("group", str(number), 3)) for number in range(1000)) < 140
@@ -71,7 +71,7 @@ class BackgroundQueue:
         return len(self._tasks)
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Run `work`; False if the queue is full."""
+        """Run `work` in the background; return False if the queue is full."""
         if len(self._tasks) >= _MOST_OPEN:
             return False
         task = asyncio.create_task(self._run(work))
@@ -101,7 +101,7 @@ class BackgroundQueue:
 
 
 class Repeater:
-    """Repeats judgments in the background, from the training judge's budget.
+    """Repeats judgments in the background, with the training judge's budget.
 
     Args:
         share: the share of rewards to repeat, above 0 up to 1.
@@ -131,7 +131,7 @@ class Repeater:
         }
 
     def offer(self, given: GivenReward) -> None:
-        """Judge a submission again if it is chosen, was not repeated yet, and the queue has room."""
+        """Judge a submission again if it is in the random share, was not repeated yet, and the queue has room."""
         first = given.reward.value
         if first is None or given.record.key in self._known or not is_chosen(self._share, "repeat", given.record.key):
             return

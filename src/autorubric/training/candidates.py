@@ -53,8 +53,8 @@ class ScoredCandidate:
 
     Attributes:
         candidate: the answer.
-        score: S / S_max in [0, 1]; None if there is none.
-        failure: why there is none.
+        score: S / S_max, in [0, 1]; None if there is no score.
+        failure: why there is no score.
         place: the index of its item in the run.
     """
 
@@ -71,7 +71,7 @@ def read_candidates(
     columns: Mapping[str, str] | None = None,
     notes: list[str] | None = None,
 ) -> list[CandidateAnswer]:
-    """The candidates in a file of rows, in order: a row names its query, by id or text, and one answer or several."""
+    """Read candidates from a file of rows, in order; a row has a query, by id or text, and one answer or several."""
     directory = _QueryIndex(queries)
     counts: dict[str, int] = {}
     found = []
@@ -99,14 +99,14 @@ def _read_rows(path: Path, problems: list[str]) -> Iterator[Record]:
 
 
 def list_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
-    """The answers that the queries' own file holds, such as a dataset's submissions."""
+    """Return the answers in the queries' own file, such as a dataset's submissions."""
     return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
 
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that have candidates, and a problem for each that has none."""
+    """Return the queries that have candidates, and a problem for each query that has none."""
     answered = {candidate.query for candidate in candidates}
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
@@ -117,7 +117,7 @@ def check_candidates(
 
 
 def build_dataset(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], name: str) -> RubricDataset:
-    """The candidates as items to grade, in order, each under the rubric of its query."""
+    """Build a dataset with the candidates as items, in order, each with the rubric of its query."""
     by_id = {query.id: query for query in queries}
     items = []
     for number, candidate in enumerate(candidates):
@@ -196,7 +196,7 @@ def _check_text(value: Any, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GradedCandidates:
-    """A grading run: its queries, its submissions as scored candidates, and the command that resumes it."""
+    """A grading run's queries, its submissions as scored candidates, and the command that resumes the run."""
 
     folder: Path
     queries: tuple[RubricQuery, ...]
@@ -209,14 +209,14 @@ class GradedCandidates:
         return self.folder / ITEMS_FILE
 
     def limit_to(self, count: int | None) -> GradedCandidates:
-        """The run with its first `count` queries; all of them for None."""
+        """Return the run with its first `count` queries; all of them for None."""
         queries = self.queries[:count]
         wanted = {query.id for query in queries}
         return replace(self, queries=queries, scored=tuple(s for s in self.scored if s.candidate.query in wanted))
 
 
 def read_graded_run(folder: Path) -> GradedCandidates:
-    """The candidates of a finished run of `autorubric grade` (or `evaluate`), with the scores of the run."""
+    """Read the candidates of a finished run of `autorubric grade` (or `evaluate`), with the run's scores."""
     manifest = load_manifest(folder)
     if not (manifest.grader_config or {}).get("normalize", True):
         raise InputError(f"{folder}: its scores are bare sums (normalize=False); selection needs scores in [0, 1]")
@@ -267,10 +267,10 @@ def _find_resume_command(manifest: ExperimentManifest) -> str:
 ROLE = "response"
 
 ABSTAINED = "abstained: no criterion could be assessed"
-"""Why a candidate has no score although no judgment failed."""
+"""The reason for a missing score although no judgment failed."""
 
 ANSWER_TOKENS = 500
-"""Assumed tokens of a candidate if no recorded one can be measured."""
+"""Assumed tokens per candidate if none is recorded."""
 
 
 Key: TypeAlias = tuple[int, int, int]
@@ -300,21 +300,21 @@ class SamplingRun(StoppableRun):
         await work_through(keys, self._sample, Room(self.window), self)
 
     def collect_candidates(self) -> list[CandidateAnswer]:
-        """The answers as candidates, query by query, model by model, draw by draw."""
+        """Return the answers as candidates, query by query, model by model, draw by draw."""
         return [self.build_candidate(key, self.answers[key]) for key in self.iter_keys() if key in self.answers]
 
     def find_missing(self) -> list[tuple[CandidateAnswer, Failure]]:
-        """The candidates without an answer, each with the reason."""
+        """Return the candidates without an answer, each with the failure."""
         return [(self.build_candidate(key, ""), self.failed[key]) for key in self.iter_keys() if key in self.failed]
 
     def build_candidate(self, key: Key, answer: str) -> CandidateAnswer:
-        """The candidate with this answer."""
+        """Return the candidate with this answer."""
         query, model, draw = key
         own = self.queries[query].id
         return CandidateAnswer(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
 
     def iter_keys(self) -> Iterator[Key]:
-        """Every query, model and draw, in order."""
+        """Return every query, model and draw, in order."""
         return product(range(len(self.queries)), range(len(self.models)), range(self.k))
 
     def _find_number(self, key: Key) -> int:
@@ -331,7 +331,7 @@ class SamplingRun(StoppableRun):
                 yield [(place, model, draw) for place in places]
 
     def build_request(self, query: int, draw: int) -> Request:
-        """The request for one answer: the query itself, without a prompt template."""
+        """Build the request for one answer: the query itself, without a prompt template."""
         asked = self.queries[query]
         turns = tuple(Message(**turn) for turn in as_turns(asked.prompt))  # type: ignore[arg-type]
         return Request(turns, ROLE, draw=draw + self.generation * DRAWS_A_GENERATION, item=asked.id)
@@ -351,7 +351,7 @@ class SamplingRun(StoppableRun):
 async def estimate_sampling(
     run: SamplingRun, answer_tokens: float
 ) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
-    """The calls that a run would make, by model, and its candidates; filler text stands for unrecorded ones."""
+    """Estimate a run's calls by model; also return its candidates, with filler text for unrecorded ones."""
     assert run.executor is not None
     run.executor.stop("dry run")
     rows = [ModelEstimate(model, role=ROLE) for _, model in run.models]
@@ -367,6 +367,6 @@ async def estimate_sampling(
         if outcome.kind != "stopped":
             continue  # a truncated answer is not sent again
         expected = row.add(request, answer_tokens)
-        # Equal texts would be judged once, so each filler is different.
+        # Equal texts would be judged only once, so each filler text is different.
         candidates.append(run.build_candidate(key, f"{key} {'x' * round(expected * BYTES_A_TOKEN)}"))
     return rows, candidates

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompoundShare:
-    """The part that criteria with several demands play in the reward.
+    """The contribution of criteria with several demands to the reward.
 
     Attributes:
-        criteria: their names, the heaviest first.
+        criteria: the names of these criteria, the heaviest first.
         of: the number of all criteria.
-        weight: their share of the weight, in [0, 1].
+        weight: their share of the total weight, in [0, 1].
         first: their mean share of the points over the rewards of the first window; None without points.
         last: the same in the last window.
         graded: `all` if each demand was judged.
@@ -36,7 +36,7 @@ class CompoundShare:
 
 
 def compute_points_share(points: Iterable[tuple[float, bool]]) -> float | None:
-    """The share of the points, given or taken, that comes from criteria with several demands.
+    """Compute the share of the points, given or taken, that comes from criteria with several demands.
 
     Args:
         points: weight · value of each criterion, and whether it has several demands.
@@ -53,7 +53,7 @@ def compute_points_share(points: Iterable[tuple[float, bool]]) -> float | None:
 
 
 def compute_criteria_share(criteria: Sequence[Criterion], values: Iterable[float | None]) -> float | None:
-    """The share of a reward's points that comes from criteria with several demands; None without points.
+    """Return the share of a reward's points that comes from criteria with several demands; None without points.
 
     Example:
         >>> rubric = [Criterion(weight=3, requirement="States the dose and warns about liver damage."),
@@ -101,7 +101,7 @@ class CompoundMeter:
         self._windows.append(sum(known) / len(known) if known else None)
 
     def summarize(self) -> CompoundShare | None:
-        """The shares measured; None if no criterion has several demands."""
+        """Return the measured shares; None if no criterion has several demands."""
         if not self._names or not self._windows:
             return None
         count = sum(map(len, self._rubrics.values()))
@@ -113,7 +113,7 @@ class CompoundMeter:
 
 
 def _find_compound(note: Mapping[str, Any]) -> set[int]:
-    """The indices of criteria with several demands, which earlier versions did not record."""
+    """Return the indices of criteria with several demands; earlier versions did not record them."""
     if "several" in note:
         return set(note["several"])
     return {index for index, criterion in enumerate(note["criteria"]) if find_second_demand(criterion["requirement"])}

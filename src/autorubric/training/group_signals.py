@@ -1,4 +1,4 @@
-"""What groups of rollouts teach the policy: how many criteria separate them, which ones decide, how noisy it is."""
+"""The training signal in groups of rollouts: how many criteria discriminate, which ones decide, and the noise."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _MOST = 3  # recommendations of a kind
 
 @dataclass(frozen=True, slots=True)
 class RewardNoise:
-    """How far two judgments of one submission by the training judge differ.
+    """The noise of the training judge, measured by judging submissions twice.
 
     Attributes:
         pairs: submissions judged twice.
@@ -55,13 +55,13 @@ class Decisive:
 
 @dataclass(frozen=True, slots=True)
 class GroupSignals:
-    """What the groups of the last window teach the policy.
+    """The training signal in the groups of the last window.
 
     Attributes:
         groups: the number of groups of two or more rewards.
         variance: the variance of rewards within groups; None if no group has two.
-        criteria: the mean number of criteria of their rubrics; None without groups.
-        effective: the number of independent criteria that they amount to within groups; None if all are constant.
+        criteria: the mean number of criteria in their rubrics; None without groups.
+        effective: the effective number of independent criteria within groups; None if all are constant.
         decisive: criteria that decide most of the variance within groups, the strongest first.
         noise: the training judge's noise over the whole run; None without repeated judgments.
         noise_share: the share of the variance within groups that is the judge's noise, at most 1; None if unknown.
@@ -77,7 +77,7 @@ class GroupSignals:
 
 
 def measure_noise(repeats: Sequence[Repeat]) -> RewardNoise | None:
-    """The noise of the training judge; None without repeated judgments.
+    """Return the noise of the training judge; None without repeated judgments.
 
     Example:
         >>> noise = measure_noise([Repeat("g", "a", 1, 0.5, 0.7), Repeat("g", "b", 1, 0.5, 0.5)])
@@ -99,7 +99,7 @@ def measure_signals(
     variance: float | None,
     noise: RewardNoise | None,
 ) -> GroupSignals:
-    """What groups teach the policy.
+    """Measure the training signal in groups of rollouts.
 
     Args:
         records: the rewards of the last window.
@@ -138,7 +138,7 @@ def measure_signals(
 
 
 def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
-    """The values of each criterion minus their mean over the group; NaN where a rollout has none."""
+    """Return the values of each criterion minus their mean over the group; NaN where a rollout has no value."""
     table = np.array([record.values for record in members], dtype=float)
     seen = ~np.isnan(table)
     means = np.where(seen, table, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
@@ -157,12 +157,12 @@ def _find_decisive(table: npt.NDArray[np.float64], criteria: Sequence[Mapping[st
 def recommend(
     saturated: Sequence[tuple[str, str, float, int, str]], audit: AuditSummary | None, signals: GroupSignals | None
 ) -> Iterator[str]:
-    """Recommendations for the rubric or the judge, with the evidence, one sentence each.
+    """Yield recommendations for the rubric or the judge, with the evidence, one sentence each.
 
     Args:
-        saturated: name, end, recent mean, verdict count and text of saturated criteria, the heaviest first.
+        saturated: name, kind, recent mean, verdict count and text of saturated criteria, heaviest first.
         audit: the findings of audits.
-        signals: what groups teach the policy.
+        signals: the training signal in groups.
     """
     for name, end, recent, count, requirement in saturated[:_MOST]:
         seen = f"mean {recent:.2f}, {pluralize(count, 'verdict')}"

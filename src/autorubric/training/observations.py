@@ -1,4 +1,4 @@
-"""The records of rewards in a run's ledger, each once even after a restart; `autorubric drift` reads them."""
+"""The records of rewards in a run's ledger, unique even after a restart; `autorubric drift` reads them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _log = logging.getLogger("autorubric.training")
 
 _MOST_IN_PASS = 65_536
 Key: TypeAlias = tuple[str, str, int | None]
-"""Group and submission, by their digests, and the step if the trainer sends one: a reward to audit or repeat once."""
+"""Identifies a reward to audit or repeat once: digests of group and submission, and the step if it is known."""
 
 
 class Replays:
     """Counts each rollout once, however often a restarted service or trainer requests it.
 
     Equal rollouts of one step all count. A restart begins a new *pass*, in which an equal rollout counts only if the
-    pass has more of them than every earlier one. A trainer has resumed if a known rollout comes again after one of a
-    later step.
+    pass has more of them than every earlier pass. The trainer is taken to have resumed if a known rollout comes again
+    after one of a later step.
 
     Args:
         earlier: the rollouts that earlier sessions counted; each may contain its step.
@@ -58,7 +58,7 @@ class Replays:
         self._pass.clear()
 
     def is_new(self, rollout: Hashable, step: int | None) -> bool:
-        """Whether to count this rollout, which is then known."""
+        """Return whether to count this rollout, and remember it."""
         name = hash(rollout)
         if step is not None:
             if self._newest is None or step > self._newest:
@@ -82,10 +82,10 @@ REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
 """Kinds of observations: a reward, a rubric at its first use, an audit, and a repeated judgment."""
 
 EVALUATION = "evaluation"
-"""The kind of a reward that nothing is trained on."""
+"""The kind of a reward that is not used for training."""
 
 UNANSWERED = "unanswered"
-"""The kind that holds the time since which the audit's judge has not answered."""
+"""The kind of the observation with the time since which the audit's judge has not answered."""
 
 _MOST_RUBRICS = 4096
 
@@ -127,12 +127,12 @@ class RewardRecord:
 
     @property
     def rollouts(self) -> tuple[str, str, int | None]:
-        """Identifies the rollouts that a trainer compares: those of one query and rubric in one step."""
+        """The identity of the group that a trainer compares: the rollouts of one query and rubric in one step."""
         return self.rubric, self.group, self.step
 
 
 def count_rewards(folder: Path) -> Counter[str | None]:
-    """The rewards in the ledger of a folder by why they failed; None for those that were given."""
+    """Count the rewards in the ledger of a folder by failure; None for rewards that were given."""
     from autorubric.llm.records.ledger_view import ledger_view
 
     with ledger_view(folder) as view:
@@ -146,7 +146,7 @@ _FIELDS = tuple(spec.name for spec in fields(RewardRecord))
 
 
 def describe_rubric(rubric: Rubric) -> dict[str, Any]:
-    """The record of a rubric: its digest, and name, requirement and weight of each criterion."""
+    """Return the record of a rubric: its digest, and the name, requirement and weight of each criterion."""
     criteria = [
         {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
         for name, criterion in zip(name_criteria(list(rubric)), rubric, strict=True)
@@ -155,7 +155,7 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 
 
 class Observer:
-    """Records rewards in a ledger, each once; `graded` says how criteria with several demands were graded."""
+    """Records rewards in a ledger, each once; `graded` is how criteria with several demands were graded."""
 
     def __init__(self, ledger: Ledger, graded: Compound = "as_is", rule: RewardRule | None = None) -> None:
         self._ledger, self._graded, self._rule = ledger, graded, rule or RewardRule()
@@ -168,7 +168,7 @@ class Observer:
         )
 
     def record_rubric(self, rubric: Rubric) -> str:
-        """The digest of a rubric, which is recorded at its first use."""
+        """Return the digest of a rubric; record the rubric at its first use."""
         name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
@@ -187,11 +187,11 @@ class Observer:
     def record_reward(
         self, sample: Sample, reward: Reward, failed: Sequence[int] = (), seconds: float = 0.0
     ) -> RewardRecord:
-        """The record of a reward, which the ledger keeps unless it was given before a restart.
+        """Return the record of a reward; store it in the ledger unless it was given before a restart.
 
         Args:
-            sample: what was rewarded.
-            reward: its reward.
+            sample: the rewarded sample.
+            reward: the reward.
             failed: the indices of the criteria whose judgment failed.
             seconds: from the request to the reward.
         """
@@ -211,7 +211,7 @@ class Observer:
             sample.version,
             reward.compound,
         )
-        # Not `asdict`, which copies deeply: this runs for every reward.
+        # Not `asdict`, which makes deep copies, because this runs for every reward.
         if self._replays.is_new((record.group, record.answer, record.step, record.failure), record.step):
             kind = REWARD if is_training(sample.split) else EVALUATION
             self._ledger.observe(kind, {name: getattr(record, name) for name in _FIELDS})
@@ -219,23 +219,23 @@ class Observer:
 
 
 def is_training(split: str | None) -> bool:
-    """Whether rewards of a split are trained on; drift, audits and evolution leave out the others."""
+    """Return whether rewards of a split are used for training; drift, audits and evolution leave out the others."""
     return not split or split.strip().casefold().startswith("train")
 
 
 @lru_cache(maxsize=_MOST_RUBRICS)
 def digest_rubric(rubric: Rubric) -> str:
-    """The digest of a rubric in the records of rewards."""
+    """Return the digest of a rubric in the records of rewards."""
     return str(describe_rubric(rubric)["rubric"])
 
 
 def digest_group(query: Any, rubric: Rubric | str) -> str:
-    """The digest of a query and its rubric, which may be given by its own digest."""
+    """Return the digest of a query and its rubric, which may be given by its digest."""
     return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
 def find_failed_indices(report: Report, kept: Sequence[int]) -> list[int]:
-    """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
+    """Return the indices of the criteria whose judgment failed; `kept` has the indices of the report's criteria."""
     entries: Sequence[AnyCriterionReport] = report.report or ()
     return [index for index, entry in zip(kept, entries, strict=False) if entry.is_error]
 
@@ -244,7 +244,7 @@ _KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})
 
 
 def parse_failure_kind(failure: str) -> str:
-    """The kind of failure in the message of a reward.
+    """Return the kind of failure in the message of a reward.
 
     Example:
         >>> parse_failure_kind("criterion 'Tone': timeout: no answer in 60 s")
@@ -255,7 +255,7 @@ def parse_failure_kind(failure: str) -> str:
 
 
 _LASTING = frozenset({"auth", "no_model", "quota", "budget", "unusable"})
-"""Kinds of failures that last until someone changes the settings or pays."""
+"""Kinds of failures that persist until someone changes the settings or pays."""
 
 
 class FailureLog:
@@ -279,7 +279,7 @@ class FailureLog:
             return
         lasting = [failure for failure in failures if parse_failure_kind(failure) in _LASTING]
         if not self._has_answered and lasting:
-            raise RewardFailed(f"no reward, and the judge can give none: {lasting[0]}")
+            raise RewardFailed(f"no reward, and the judge cannot give one: {lasting[0]}")
         if len(failures) > 1:
             _log.error("no reward for any of %d samples; the first: %s", len(failures), failures[0])
 
@@ -293,5 +293,5 @@ class FailureLog:
 
 
 def digest(value: Any) -> str:
-    """The digest of a JSON value, as 16 hexadecimal digits."""
+    """Return the digest of a JSON value, as 16 hexadecimal digits."""
     return blake2b(encode_json(value), digest_size=8).hexdigest()

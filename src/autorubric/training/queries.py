@@ -41,14 +41,13 @@ class RubricQuery:
 
     Attributes:
         id: unique among the queries of a run.
-        turns: the conversation that the answer continues, with calls of tools as they are; a plain query is one user
-            turn.
-        rubric: grades the answers.
+        turns: the conversation that the answer continues, with tool calls unchanged; a plain query is one user turn.
+        rubric: the rubric for the answers.
         source: the domain or dataset it comes from; empty if unknown.
         answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
         aliases: further ids of the same query.
-        tools: the definitions of the tools, as trainers take them.
+        tools: the definitions of the tools, in the format of trainers.
     """
 
     id: str
@@ -62,12 +61,12 @@ class RubricQuery:
 
     @property
     def prompt(self) -> Prompt:
-        """The query as a text, or the messages of a conversation with calls of tools as text."""
+        """The query as a text, or the messages of a conversation with tool calls as text."""
         return read_prompt(list(self.turns), "the query")
 
     @property
     def key(self) -> tuple[str, Rubric, str]:
-        """What equal queries have in common."""
+        """The key by which equal queries are merged."""
         return self.text, self.rubric, repr(self.tools)
 
     @property
@@ -78,7 +77,7 @@ class RubricQuery:
 
 @dataclass(slots=True)
 class QueryReading:
-    """The content of a file of queries: the usable ones, the problems of the others, and notes on guessed columns."""
+    """The content of a file of queries: usable queries, problems of the others, and notes on guessed columns."""
 
     queries: list[RubricQuery] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -86,7 +85,7 @@ class QueryReading:
 
 
 def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryReading:
-    """The queries in a `RubricDataset` file, or in a file of any kind whose rows have query and rubric."""
+    """Read queries from a `RubricDataset` file, or from a file of any kind whose rows have query and rubric."""
     found = inspect_file(path, what="Data")
     problems: list[str] = []
     if found.is_document:
@@ -104,7 +103,7 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 
 
 def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
-    """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
+    """Return a query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
         turns = as_turns(read_question(to_plain(value), "the query"))
     if not any(turn["content"].strip() for turn in turns):
@@ -116,7 +115,7 @@ def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A turn with its calls of tools as they are in the message, not as text."""
+    """Return a turn with the message's tool calls unchanged, not as text."""
     keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
     kept = {key: message[key] for key in keys if message.get(key)}
     calls = kept.get("tool_calls", [])
@@ -129,13 +128,13 @@ def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_tools(fields: Mapping[str, Any]) -> Any:
-    """The definitions of tools in a row, or None; a column of that name may hold something else."""
+    """Return the definitions of tools in a row; None if there are none or the column contains something else."""
     held = from_cell(fields.get("tools"))
     return held if isinstance(held, list) and held and isinstance(held[0], Mapping) else None
 
 
 def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
-    """The conversation that an item's prompt shows as one text, or else the prompt."""
+    """Return the conversation that an item's prompt shows as one text; without one, the prompt."""
     for held in metadata.values():
         with suppress(InputError):
             if isinstance(held, list) and as_text(read_prompt(held, "")) == prompt:
@@ -144,7 +143,7 @@ def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
 
 
 def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
-    """The queries in rows; the reader of the rows adds to `problems` as they are read."""
+    """Read the queries in rows; the iterator of the rows also adds to `problems`."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric, str], RubricQuery] = {}
     reader = RowReader(name_input(path), _ROLES, given=columns)
@@ -210,7 +209,7 @@ def _read_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
 
 
 def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that the items of a dataset answer, and the id of each item's query."""
+    """Return the queries that the items of a dataset answer, and the id of each item's query."""
     groups: dict[tuple[str, Rubric], RubricQuery] = {}
     sources = RowReader(name_input(path), ("source",))
     own = []
@@ -227,7 +226,7 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
 
 
 def extract_completion_text(completion: Any) -> str:
-    """The policy's text: the completion itself, or the last assistant turn of a conversation."""
+    """Return the policy's text: the completion itself, or the last assistant turn of a conversation."""
     if isinstance(completion, str):
         return completion
     turns = [turn for turn in completion if turn.get("role") == "assistant"]
@@ -235,16 +234,16 @@ def extract_completion_text(completion: Any) -> str:
 
 
 def extract_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
-    """The text of a message's content, which may be a list of parts; parts of other kinds are left out."""
+    """Return the text of a message's content, which may be a list of parts; parts of other kinds are left out."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
 def as_conversation(prompt: Any) -> str | tuple[Turn, ...]:
-    """A prompt as the judge sees it: a text or turns; a single user turn becomes a text.
+    """Return a prompt as the judge sees it: a text or turns; a single user turn becomes a text.
 
-    Turns are mappings or pydantic models. Calls of tools become text.
+    Turns are mappings or pydantic models. Tool calls become text.
 
     Example:
         >>> as_conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
@@ -267,7 +266,7 @@ def _read_turn(turn: Mapping[str, Any]) -> Turn:
 
 
 def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
-    """The column that holds rubrics; messages name `option`, which chooses between two of them."""
+    """Find the column with rubrics; messages name `option`, which chooses between several."""
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
@@ -277,7 +276,7 @@ def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: s
 
 
 def read_rubric(value: Any, where: str) -> Rubric:
-    """The rubric in a field. Equal fields, as in all generations of a prompt, are read once."""
+    """Read the rubric in a field. Equal fields, as in all generations of a prompt, are parsed once."""
     if isinstance(value, Rubric):
         return value
     try:

@@ -1,4 +1,4 @@
-"""How a reward changes while a policy trains on it: saturated criteria, length effects, judge failures.
+"""Changes of a reward while a policy trains on it: saturated criteria, length effects, judge failures.
 
 Rewards are divided into windows of equal count, in the order in which they were given. The rollouts of one query
 under one rubric are a group.
@@ -38,10 +38,10 @@ class Gap(NamedTuple):
     """The training judge's reward minus that of the audit's judge.
 
     Attributes:
-        mean: over the pairs.
-        half: half the width of its 95% confidence interval (Student's t); None for one pair, and for
-            equal differences.
-        pairs: submissions that both judged.
+        mean: the mean over the pairs.
+        half: half the width of its 95% confidence interval (Student's t); None for one pair, and for equal
+            differences.
+        pairs: the number of submissions that both judged.
         agreement: the share of criteria with equal verdicts; None if none can be compared.
     """
 
@@ -89,7 +89,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CriterionDrift:
-    """How the verdicts on one criterion changed.
+    """The change of the verdicts on one criterion.
 
     Attributes:
         rubric: the digest of its rubric.
@@ -97,10 +97,10 @@ class CriterionDrift:
         requirement: its text.
         weight: its weight.
         count: the number of verdicts.
-        before: the mean of the first half of them.
+        before: the mean of the first half of the verdicts.
         recent: the mean of the last quarter, or of the last 8 if those are more.
-        saturated: `met` or `missed` if nearly all recent verdicts are equal; None if not, if there are too few, or
-            for a gate, which has its effect while all meet it.
+        saturated: `met` or `missed` if nearly all recent verdicts are equal; None if not, if there are too few
+            verdicts, or for a gate, which is useful even while all submissions meet it.
     """
 
     rubric: str
@@ -115,15 +115,15 @@ class CriterionDrift:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How the reward of a run changed.
+    """The changes of the reward of a run.
 
     Attributes:
-        windows: in order of time.
-        criteria: those with a verdict, saturated ones first, then by weight.
+        windows: the windows in order of time.
+        criteria: the criteria with a verdict, saturated ones first, then by weight.
         saturated_weight: the saturated share of the weight of all criteria with enough verdicts; None if there are
             none.
         audit: the findings of audits of the training judge; None without an audit.
-        signals: what the groups of the last window teach the policy; None without rewards.
+        signals: the training signal in the groups of the last window; None without rewards.
         compound: the share of criteria with several demands; None if there are none.
         evaluations: the number of rewards of evaluations, which are left out of the rest.
     """
@@ -148,7 +148,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     repeats: Sequence[Repeat] = (),
     unanswered: Iterable[float] = (),
 ) -> Drift:
-    """How rewards changed, in at most `windows` windows. Memory is four bytes per verdict, and one window of rewards.
+    """Measure how rewards changed, in at most `windows` windows; memory is 4 bytes per verdict plus one window.
 
     Args:
         rewards: oldest first.
@@ -156,7 +156,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         rubrics: the `Observer`'s records of their rubrics.
         audits: time and record of each audit, oldest first.
         windows: the maximum number of windows.
-        tolerance: growth of the gap between the judges that raises no alarm.
+        tolerance: the growth of the gap between the judges up to which no alarm is raised.
         repeats: submissions that the training judge graded twice.
         unanswered: times since which the audit's judge did not answer.
 
@@ -214,7 +214,7 @@ def _compute_saturated_weight(criteria: Iterable[CriterionDrift]) -> float | Non
 
 
 def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = ()) -> Window:
-    """Statistics of one or more rewards, oldest first, and of their audits."""
+    """Compute statistics of one or more rewards, oldest first, and of their audits."""
     records = [record for _, record in stretch]
     steps = [record.step for record in records if record.step is not None]
     groups: dict[tuple[str, str, int | None], list[tuple[float, float]]] = {}
@@ -244,7 +244,7 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 
 
 def find_recommendations(drift: Drift) -> Iterator[str]:
-    """Recommendations for the rubric or the judge, with the evidence, one sentence each."""
+    """Yield recommendations for the rubric or the judge, with the evidence, one sentence each."""
     saturated = [(c.name, c.saturated, c.recent, c.count, c.requirement) for c in drift.criteria if c.saturated]
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
@@ -258,7 +258,7 @@ def find_recommendations(drift: Drift) -> Iterator[str]:
 
 
 def find_warnings(drift: Drift) -> Iterator[str]:
-    """Warnings about training on this reward, one sentence each."""
+    """Yield warnings about training on this reward, one sentence each."""
     saturated = [criterion.saturated for criterion in drift.criteria if criterion.saturated]
     if saturated:
         share = "" if drift.saturated_weight is None else f", {drift.saturated_weight:.0%} of the weight"

@@ -45,7 +45,7 @@ class Sample:
     Attributes:
         submission: the text.
         rubric: the rubric to grade it by.
-        query: what it answers: a text, or the turns of a conversation.
+        query: the query that it answers: a text, or the turns of a conversation.
         reference: a reference submission.
         length: its length in tokens, needed by an overlong penalty.
         item: an id for the ledger.
@@ -73,14 +73,15 @@ class RewardSource(Protocol):
     """Gives rewards: a `Rewarder` in this process, or `HttpRewards` for a service elsewhere."""
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order."""
+        """Return a reward for each sample, in order."""
         ...
 
 
 class RewardPath(ABC):
-    """The path from a sample to its reward, in a trainer and in a service.
+    """Computes the reward of a sample, in a trainer and in a service.
 
-    A sample is graded; its reward is recorded, offered to the audit and the repetitions, and kept for the evolution.
+    The sample is graded, and its reward is recorded, offered to the audit and the repetitions, and kept for the
+    evolution.
 
     Args:
         grader: grades the samples.
@@ -88,7 +89,7 @@ class RewardPath(ABC):
     """
 
     caller: ClassVar[tuple[str, str]]
-    """What messages call the owner of the rule, and a sample."""
+    """The words for the owner of the rule and for a sample in messages."""
 
     def __init__(self, grader: Grader[Any], rule: RewardRule) -> None:
         self.grader, self.rule = grader, rule
@@ -102,7 +103,7 @@ class RewardPath(ABC):
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
 
     async def reward(self, sample: Sample) -> Reward:
-        """The reward of one submission whose rubric was checked; its value is None if the reward is missing."""
+        """Reward one submission whose rubric was checked; the value is None if the reward is missing."""
         started = time.perf_counter()
         group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
@@ -141,10 +142,10 @@ class RewardPath(ABC):
 
     @abstractmethod
     async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> Report:
-        """The report on a sample; `inputs` is what judges see of it."""
+        """Grade a sample, and return the report; `inputs` is what judges see of it."""
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
-        """Reject samples that cannot be rewarded, before anything is spent."""
+        """Raise an error for samples that cannot be rewarded, before anything is spent."""
         if others := [type(sample).__name__ for sample in samples if not isinstance(sample, Sample)]:
             raise InputError(f"a sample is of type {others[0]}; expected Sample(submission, rubric)")
         problems: dict[str, None] = {}
@@ -181,7 +182,7 @@ class Rewarder(RewardPath):
             outlives such failures.
         audit: a reference judge for a share of the rewards; `auditor` has its findings.
         repeat_share: the share of rewards that the judge gives twice, to measure its noise.
-        evolution: who proposes criteria between training steps; samples need their `step`.
+        evolution: the plan for evolving rubrics between training steps; samples need their `step`.
 
     Raises:
         ConfigError: a judge's key is missing, its provider is unknown, or there is no run directory for audits,
@@ -197,7 +198,7 @@ class Rewarder(RewardPath):
 
     caller = ("rule", "sample")
     is_training: ClassVar[bool] = True
-    """Whether the caller only uses the values, so that a judge without any has to raise."""
+    """Whether the caller uses only the values, so that a judge that can give none must raise an error."""
 
     def __init__(
         self,
@@ -227,7 +228,7 @@ class Rewarder(RewardPath):
                 resolve(spec.llm_config)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings for a copy, without rewards; a TypeError with audits, repetitions or evolution."""
+        """Return the settings for a copy, without rewards; raise a TypeError if there are audits or the like."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
             reason = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{reason}; use one `autorubric serve` for all processes, and HttpRewards in each")
@@ -237,13 +238,12 @@ class Rewarder(RewardPath):
         return {**self.__dict__, **own, **opened}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order; samples are judged concurrently.
+        """Return a reward for each sample, in order; samples are judged concurrently.
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
-            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under every
-                policy, the judge refuses all samples before it has given a reward (wrong key, no such model, no
-                credit).
+            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under any
+                policy: the judge refused all samples before it gave any reward (wrong key, no such model, no credit).
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:
@@ -306,7 +306,7 @@ class Rewarder(RewardPath):
     async def finish(self, seconds: float = 30.0) -> None:
         """Wait for open evolutions, audits and repetitions at the end of training, then abandon them.
 
-        A script without event loop calls `asyncio.run(rewarder.finish())`.
+        A script without an event loop calls `asyncio.run(rewarder.finish())`.
         """
         if (loop := self._loop) is not None and loop.is_running() and loop is not asyncio.get_running_loop():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finish(seconds), loop))
@@ -321,7 +321,7 @@ class Rewarder(RewardPath):
 
 
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
-    """The rewards, in order; waits for all, then raises the first error."""
+    """Return the rewards, in order; wait for all, then raise the first error."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for result in found:
         if isinstance(result, BaseException):
@@ -349,17 +349,17 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
     compound: Compound = "as_is",
     reasoning: Reasoning = "drop",
 ) -> Rewarder:
-    """A rewarder with this judge.
+    """Make a rewarder with this judge.
 
     Args:
         judge: `provider/model`, `MODEL@BASE_URL`, a configuration or a grader; None if every criterion has a check.
         rule: how a report becomes a reward.
         base_url: address of an OpenAI-compatible endpoint, for a judge given by name.
-        api_key_env: the variable that holds its API key, for a judge given by name.
+        api_key_env: the variable with its API key, for a judge given by name.
         run_dir: where replies are recorded; processes of one machine may share it.
         max_in_flight: maximum concurrent calls.
         audit: a reference judge for a share of the rewards; needs a run directory.
-        evolution: who proposes criteria between training steps; needs a run directory.
+        evolution: the plan for evolving rubrics between training steps; needs a run directory.
         compound: `all` judges each demand of a criterion that has several.
         reasoning: `keep` grades the reasoning at the beginning of submissions too.
 
@@ -384,14 +384,14 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
 def judge_config(
     judge: str, base_url: str | None = None, api_key_env: str | None = None, *, allow_plain_http: bool = False
 ) -> LLMConfig:
-    """The configuration of a judge given by name."""
+    """Return the configuration of a judge given by name."""
     model, address = resolve_address(judge, base_url)
     where: dict[str, Any] = {"api_base": address, "api_key_env": api_key_env, "allow_plain_http": allow_plain_http}
     return LLMConfig(model, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, timeout=300.0, **where)
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
-    """The rewards, for synchronous callers. In a running event loop, the call blocks the loop.
+    """Return the rewards, for synchronous callers. In a running event loop, the call blocks the loop.
 
     Example:
         >>> rewards_now(make_rewarder("builtin/offline"), [])

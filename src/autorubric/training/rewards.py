@@ -1,4 +1,4 @@
-"""From a report to a reward: one number for a trainer.
+"""Rewards computed from reports: one number for a trainer.
 
 With the weight w and the value b of each criterion (MET is 1, UNMET is 0, an option has its own value):
 
@@ -69,7 +69,7 @@ class SoftOverlong:
             raise ConfigError(problems)
 
     def penalty(self, length: int) -> float:
-        """The penalty of a response of `length` tokens, from 0 to `factor`."""
+        """Return the penalty for a response of `length` tokens, from 0 to `factor`."""
         excess = length - (self.max_length - self.buffer)
         return self.factor * min(max(excess, 0), self.buffer) / self.buffer
 
@@ -151,7 +151,7 @@ class RewardRule:
         return []
 
     def check(self, criteria: Iterable[Criterion]) -> None:
-        """Refuse a rubric that cannot give a reward, before anything is spent."""
+        """Raise an error for a rubric that cannot give a reward, before anything is spent."""
         known = list(criteria)
         names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*name_criteria(known)}
         problems = [f"gate {gate!r} is not a criterion of the rubric" for gate in self.gates if gate not in names]
@@ -204,15 +204,15 @@ DEFAULT_RULE = RewardRule()
 
 
 def compute_reward(report: Report, rule: RewardRule = DEFAULT_RULE, *, length: int | None = None) -> Reward:
-    """The reward of a report.
+    """Compute the reward of a report.
 
     A gate that was judged and not met makes the reward 0, whatever else failed. If the judgment of a gate failed, or
     the judge abstained and abstentions are skipped, the reward is missing and the policy applies.
 
     Args:
         report: the report on one submission; its own score and length penalty are not used.
-        rule: how it becomes a reward.
-        length: tokens of the response, needed by an overlong penalty.
+        rule: how the report becomes a reward.
+        length: the response's length in tokens, needed by an overlong penalty.
 
     Raises:
         RewardFailed: the reward is missing, and the policy is `raise`.
@@ -249,7 +249,7 @@ def refuse_gap(rewards: Iterable[Reward]) -> None:
 
 
 def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
-    """The reward; a missing one has the value that the rule's failure policy gives, or raises."""
+    """Return the reward; for a missing one, set the value by the rule's failure policy, or raise an error."""
     if reward.failure is None:
         return reward
     if rule.on_failure == "raise":
@@ -258,7 +258,7 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
 
 
 def _to_reward(report: Report, rule: RewardRule, length: int | None) -> Reward:
-    """The reward before the policy; its value is None if it depends on a failed judgment."""
+    """Return the reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[AnyCriterionReport] = report.report or ()
     names = name_criteria([entry.criterion for entry in judged])
     criteria = {name: entry.score_value for name, entry in zip(names, judged, strict=True)}
@@ -278,12 +278,12 @@ def _to_reward(report: Report, rule: RewardRule, length: int | None) -> Reward:
 
 
 def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
-    """Whether a criterion, named `name` in rewards, is a gate."""
+    """Return whether a criterion, named `name` in rewards, is a gate."""
     return GATE_TAG in criterion.tags or bool({name, criterion.name, criterion.id} & set(rule.gates))
 
 
 def _check_gate(judged: AnyCriterionReport, name: str, rule: RewardRule) -> bool | None:
-    """Whether a gate is open; None if it is unknown, True for a criterion that is not a gate."""
+    """Return whether a gate is open; None if unknown, True for a criterion that is not a gate."""
     criterion = judged.criterion
     if not is_gate(criterion, name, rule):
         return True
@@ -336,7 +336,7 @@ class KeptCriteria:
     kept: Sequence[int]
 
     def restore(self, reward: Reward) -> Reward:
-        """The reward with a value for each criterion of the whole rubric; None for dropped ones."""
+        """Return the reward with a value for each criterion of the whole rubric; None for dropped ones."""
         if len(self.kept) == len(self.names):
             return reward
         found = dict(zip(self.kept, reward.criteria.values(), strict=False))
@@ -348,7 +348,7 @@ class KeptCriteria:
 
 
 def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None = None) -> KeptCriteria:
-    """The subset of the criteria that a group of rollouts is graded on ("Rubric Dropout", arXiv 2608.11669).
+    """Choose the subset of criteria that a group of rollouts is graded on ("Rubric Dropout", arXiv 2608.11669).
 
     Gates are always kept, and at least one criterion of positive weight if the rubric has one. Of the others, the
     share `rule.dropout` is dropped, rounded to whole criteria. The subset depends only on the rule's seed, the step
@@ -357,7 +357,7 @@ def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None
     Args:
         rubric: the whole rubric.
         rule: its dropout settings apply.
-        group: the same for all rollouts of one query, such as the digest of query and rubric.
+        group: an id shared by all rollouts of one query, such as the digest of query and rubric.
         step: the training step; without one, a group keeps its subset for the whole run.
 
     Example:

@@ -1,4 +1,4 @@
-"""Which answers to train on: rejection sampling by rubric score (RubricHub, RuFT).
+"""Selection of answers to train on: rejection sampling by rubric score (RubricHub, RuFT).
 
 A candidate's score is S / S_max: its points divided by the maximum of its rubric. The best candidate strictly above
 the threshold is kept; if there is none, the query is dropped. A candidate with a failed judgment is never kept and
@@ -25,7 +25,7 @@ _TOP = re.compile(r"top-(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class KeepRule:
-    """Which of a query's candidates are kept.
+    """The rule for which of a query's candidates are kept.
 
     Attributes:
         threshold: a score must be strictly above it, in [0, 1].
@@ -60,7 +60,7 @@ class KeepRule:
 
 
 def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> KeepRule:
-    """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
+    """Return the rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
         InputError: the name is unknown, or a number is out of its range.
@@ -97,10 +97,10 @@ class SelectionDecision:
 
 
 def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDecision:
-    """The decision on the candidates of one query.
+    """Decide on the candidates of one query.
 
-    Among equal scores the shorter answer goes first, then the earlier one; duplicate texts are kept once. The worse
-    answer of a pair has the lowest score; among equal ones it is the one nearest in length to the better answer, so
+    Among equal scores, the shorter answer comes first, then the earlier one; duplicate texts are kept once. The worse
+    answer of a pair has the lowest score; among equal ones, it is the one nearest in length to the better answer, so
     that pairs do not teach length, then the earlier one.
 
     Example:
@@ -130,7 +130,7 @@ def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDe
 
 
 def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
-    """S / S_max of a report in [0, 1]; None if a judgment failed or nothing could be assessed.
+    """Return S / S_max of a report, in [0, 1]; None if a judgment failed or nothing could be assessed.
 
     S is the sum of value · weight. S_max is the maximum for the same criteria: the positive weights, with the
     highest option value instead of 1, and no points lost to pitfalls. A rubric with only pitfalls has no S_max; the
@@ -163,7 +163,7 @@ def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
 
 
 def _compute_maximum(criterion: Criterion) -> float:
-    """The maximum points of a criterion."""
+    """Return the maximum points of a criterion."""
     if criterion.options is None:
         return max(criterion.weight, 0.0)
     pick: Callable[[list[float]], float] = max if criterion.weight > 0 else min
@@ -171,7 +171,7 @@ def _compute_maximum(criterion: Criterion) -> float:
 
 
 def round_score(scored: ScoredCandidate) -> float:
-    """The score as it is compared with the threshold; 0 if there is none."""
+    """Return the score as it is compared with the threshold; 0 if there is none."""
     return round(scored.score or 0.0, _DIGITS)
 
 

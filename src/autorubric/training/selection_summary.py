@@ -24,13 +24,13 @@ _EVERY_K = 64
 
 @dataclass(frozen=True, slots=True)
 class BestOfK:
-    """A point of the curve.
+    """A point of the curve of the best score by number of candidates.
 
     Attributes:
         k: the number of candidates per query.
         score: the mean over queries of the expected best score.
-        kept: the mean over queries of the probability that one is above the threshold.
-        queries: the number of queries of the curve; the means are over these.
+        kept: the mean over queries of the probability that one candidate is above the threshold.
+        queries: the number of queries in the curve, over which the means are computed.
     """
 
     k: int
@@ -40,7 +40,7 @@ class BestOfK:
 
 
 def compute_expected_best(scores: Sequence[float], k: int) -> float:
-    """The mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
+    """Return the mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
 
     In ascending order, the i-th score (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The shares are
     computed from the largest down, since the binomials of a thousand scores overflow a float.
@@ -57,7 +57,7 @@ def compute_expected_best(scores: Sequence[float], k: int) -> float:
 
 
 def compute_expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
-    """The share of subsets of k scores that contain one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
+    """Return the share of subsets of k scores with one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
 
     Example:
         >>> compute_expected_kept([0.2, 0.7, 0.6], 0.6, 2)
@@ -68,10 +68,10 @@ def compute_expected_kept(scores: Sequence[float], threshold: float, k: int) -> 
 
 
 def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
-    """The best score by K (RubricHub, figure 9), up to the largest K that half of the queries with candidates reach.
+    """Return the best score by K (RubricHub, figure 9), up to the largest K that half of the queries reach.
 
-    All points are over the queries that reach this K, so the score does not fall as K grows. The curve has every K up
-    to 64, and above that the powers of two and the largest.
+    All points are over the queries that reach the largest K, so the score does not fall as K grows. The curve has
+    every K up to 64, and above that the powers of two and the largest.
 
     Args:
         scores: the scores of the judged candidates of each query.
@@ -111,7 +111,7 @@ class ScoreSpread:
 
     @classmethod
     def from_scores(cls, scores: Sequence[float]) -> ScoreSpread | None:
-        """The distribution of scores in [0, 1]; None without scores."""
+        """Return the distribution of scores in [0, 1]; None without scores."""
         if not scores:
             return None
         import numpy as np
@@ -134,7 +134,7 @@ class LowerThreshold:
 
 
 def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: KeepRule) -> tuple[LowerThreshold, ...]:
-    """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
+    """Return the thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
         threshold = tenth / _TENTHS
@@ -199,7 +199,7 @@ class SelectionSummary:
     spread: ScoreSpread | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics as JSON values."""
+        """Return the statistics as JSON values."""
         record = asdict(self)
         for row, found in zip((record["total"], *record["by_source"]), (self.total, *self.by_source), strict=True):
             row["share"] = found.share
@@ -237,7 +237,7 @@ def _count_decisions(source: str, decisions: Iterable[SelectionDecision]) -> Acc
 
 
 def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[SelectionDecision]) -> Lengths:
-    """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
+    """Return the mean lengths over the queries with both kinds of answers, so that both means are comparable."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
         kept = {one.candidate.answer for one in decision.chosen}
@@ -303,7 +303,7 @@ def write_selection(
 
 
 def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[SelectionDecision]) -> list[Kept]:
-    """The kept answers with their reports; only these are read into memory."""
+    """Read the kept answers with their reports; no other reports are kept in memory."""
     chosen = {scored.place for decision in decisions for scored in decision.chosen}
     records = read_items(items) if chosen else ()
     reports = {row["item_idx"]: parse_report(row["report"]) for row in records if row["item_idx"] in chosen}

@@ -1,4 +1,4 @@
-"""The files that trainers read, written from kept answers by one adapter per trainer.
+"""Files for trainers, written from kept answers by one adapter per trainer.
 
 An installed package adds an adapter with an entry point in the group `autorubric.adapters`; `select --trainer` then
 accepts its name.
@@ -40,7 +40,7 @@ class Adapter:
     Attributes:
         files: JSONL files, each with the function that turns a kept answer into a row.
         pair_files: the same, written only for selections of preference pairs.
-        other_files: other files, each with the function that writes it: `write(path, kept, pairs)`.
+        other_files: further files, each with the function that writes it: `write(path, kept, pairs)`.
 
     Example:
         >>> Adapter({"alpaca.jsonl": lambda kept: {"output": kept.chosen.candidate.answer}}).list_files()
@@ -52,17 +52,17 @@ class Adapter:
     other_files: Mapping[str, Callable[[Path, Sequence[Kept], bool], None]] = field(default_factory=dict)
 
     def list_files(self) -> list[str]:
-        """The paths of all files."""
+        """Return the paths of all files."""
         return [*self.files, *self.pair_files, *self.other_files]
 
 
 def list_trainers() -> list[str]:
-    """The names of all adapters, those of installed packages last."""
+    """Return the names of all adapters, those of installed packages last."""
     return [*_BUILT_IN, *(name for name in find_plugins("adapters") if name not in _BUILT_IN)]
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
-    """The named trainers, or all of them if none is named.
+    """Return the named trainers, or all trainers if none is named.
 
     Raises:
         InputError: a name is unknown, or an installed adapter cannot be loaded.
@@ -82,7 +82,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a trainer by its name, which `list_trainers` lists."""
+    """Return the adapter of a trainer by its name, which `list_trainers` lists."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     found = load_plugin("adapters", name)
@@ -93,14 +93,14 @@ def find_adapter(name: str) -> Adapter:
 
 
 def list_training_files() -> list[str]:
-    """The paths of the files that a selection may write for trainers."""
+    """Return the paths of the files that a selection may write for trainers."""
     return [path for name in list_trainers() for path in find_adapter(name).list_files()]
 
 
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
     """Write the files of these trainers, and remove files of an earlier selection that this one does not write.
 
-    Nothing is written if no answer was kept: an empty file looks like data.
+    Nothing is written if no answer was kept, because an empty file would look like data.
     """
     wanted = set(trainers if kept else ())
     written = []
@@ -122,12 +122,12 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
 
 
 def build_chat_row(kept: Kept) -> Row:
-    """A conversation that ends with the kept answer, and the tools that it may call."""
+    """Build a conversation that ends with the kept answer, with the tools that it may call."""
     return {"messages": [*kept.query.turns, _build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_ruft_row(kept: Kept) -> Row:
-    """A row with the columns of RubricHub's RuFT release."""
+    """Return a row with the columns of RubricHub's RuFT release."""
     details = [_flatten(entry) for entry in kept.report.report or ()]
     record = Record(
         tuple(kept.query.rubric),
@@ -214,7 +214,7 @@ _BUILT_IN = {
 
 
 def _flatten(one: Any) -> Row:
-    """One criterion and its verdict, as flat values."""
+    """Return one criterion and its verdict as flat values."""
     verdict, choice = one.final()
     return {
         "criterion": one.criterion.requirement,

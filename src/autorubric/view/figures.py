@@ -36,7 +36,7 @@ class Mean(NamedTuple):
 def estimate_mean(
     connection: sqlite3.Connection, value: str, rows: str, query: str = "query", *, bounded: bool = False
 ) -> dict[str, Any]:
-    """The mean of an SQL expression over `rows`, a FROM clause; `clusters` counts queries with several answers."""
+    """Estimate the mean of an SQL expression over `rows`, a FROM clause; `clusters` counts multi-answer queries."""
     sums = f"count({value}), total({value})"
     n, total, squares, clusters = connection.execute(  # count(DISTINCT) is slower
         f"SELECT {sums}, total({value} * {value}), (SELECT count(*) FROM (SELECT 1 {rows} GROUP BY {query})) {rows}"
@@ -49,14 +49,14 @@ def estimate_mean(
 def estimate_score(
     connection: sqlite3.Connection, rows: str, score: str = "score", query: str = "query"
 ) -> dict[str, Any]:
-    """The mean of scores; the index does not know the bounds of those that are not normalized."""
+    """Estimate the mean of scores; the index does not know the bounds of scores that are not normalized."""
     lowest, highest = connection.execute(f"SELECT min({score}), max({score}) {rows}").fetchone()
     bounded = lowest is not None and lowest >= 0.0 and highest <= 1.0
     return estimate_mean(connection, score, rows, query, bounded=bounded)
 
 
 def pair_items(connection: sqlite3.Connection, *, is_same_dataset: bool) -> tuple[str, int]:
-    """A FROM clause of the items `one` of a run, each with the same item `two` of the attached run `other`.
+    """Return a FROM clause of the items `one` of a run, each with the same item `two` of the attached run `other`.
 
     Items with the same id are the same. Items without ids are the same if they are about the same query; where a
     query has several of them, they are paired in their order, and the second result counts these pairs.
@@ -98,8 +98,8 @@ def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def read_histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
-    """How many items have a score in each bin of [0, 1]; a score of 1 is in the last bin."""
-    # Rounded first: a sum of binary fractions may be just below the edge of its bin.
+    """Return how many items have a score in each bin of [0, 1]; a score of 1 is in the last bin."""
+    # Rounded first, because a sum of binary fractions may be just below the edge of its bin.
     cut = f"min(max(CAST(round(score * {bins}, 6) AS INTEGER), 0), {bins - 1})"
     query = f"SELECT {cut}, count(*) FROM items WHERE score IS NOT NULL GROUP BY 1"
     counts = dict(connection.execute(query).fetchall())
@@ -107,13 +107,13 @@ def read_histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple
 
 
 def read_criteria(connection: sqlite3.Connection, most: int = 50) -> list[dict[str, Any]]:
-    """The figures of criteria, in the order of the rubric."""
+    """Return the figures of criteria, in the order of the rubric."""
     query = "SELECT * FROM criteria ORDER BY criterion LIMIT ?"
     return [summarize_criterion(row) for row in connection.execute(query, (most,))]
 
 
 def find_drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any]]:
-    """The most influential criteria, by size of the weight times variance of the verdicts."""
+    """Return the most influential criteria, by size of the weight times variance of the verdicts."""
     query = """SELECT * FROM criteria WHERE judged > 1
         ORDER BY abs(weight) * (squares / judged - (total / judged) * (total / judged)) DESC, criterion LIMIT ?"""
     found = (summarize_criterion(row) for row in connection.execute(query, (most,)))
@@ -121,7 +121,7 @@ def find_drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str
 
 
 def summarize_criterion(row: sqlite3.Row) -> dict[str, Any]:
-    """The figures of a row of `criteria`."""
+    """Return the figures of a row of `criteria`."""
     n, total, squares = row["judged"], row["total"], row["squares"]
     variance = max(0.0, squares / n - (total / n) ** 2) if n else 0.0
     return {
@@ -134,7 +134,7 @@ def summarize_criterion(row: sqlite3.Row) -> dict[str, Any]:
 
 
 class Judgments(NamedTuple):
-    """How many judgments were made, failed, and were not requested as the run or its budget ended."""
+    """The numbers of judgments that were made, failed, or were not requested because the run or its budget ended."""
 
     made: int
     failed: int
@@ -147,7 +147,7 @@ class Judgments(NamedTuple):
 
 
 def count_judgments(connection: sqlite3.Connection, source: Source | None = None) -> Judgments:
-    """The judgments of a run; once it has ended, including those of items that never started."""
+    """Return the judgments of a run; once it has ended, including those of items that never started."""
     made, failed, unasked = connection.execute(
         "SELECT total(judged + abstained), total(failed), total(unasked) FROM criteria"
     ).fetchone()
@@ -160,7 +160,7 @@ def count_judgments(connection: sqlite3.Connection, source: Source | None = None
 
 
 def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
-    """How many pairs of words are the same, and how many pairs there are without abstentions and failures.
+    """Return the number of equal pairs of words, and of all pairs, without abstentions and failures.
 
     Example:
         >>> count_same([("MET", "MET", 40), ("MET", "UNMET", 10), ("MET", "CANNOT_ASSESS", 5)])
@@ -171,7 +171,7 @@ def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
 
 
 def as_ends(interval: Interval | None) -> tuple[float, float] | None:
-    """The two ends of an interval; None for None."""
+    """Return the two ends of an interval; None for None."""
     return interval and (interval.low, interval.high)
 
 
@@ -186,7 +186,7 @@ def read_pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str
 
 
 def read_single_labels(connection: sqlite3.Connection, source: Source | None = None) -> Mapping[str, Any] | None:
-    """The figures of `autorubric agree` on labels of single pairs; None if labels are of whole items.
+    """Return the figures of `autorubric agree` on labels of single pairs; None if labels are of whole items.
 
     `problem` says why there are no figures; with the run as `source`, also that its newest labels are not read yet.
     """
@@ -198,7 +198,7 @@ def read_single_labels(connection: sqlite3.Connection, source: Source | None = N
     if not notes.get("single_labels"):
         return None
     if notes.get("labels_at") != notes.get("offset"):
-        return {"problem": "the agreement is computed once the run has ended and is read; reload the page"}
+        return {"problem": "the agreement is computed once the run has ended and has been read; reload the page"}
     found: dict[str, Any] = json.loads(notes["label_figures"])
     return found
 
@@ -206,15 +206,15 @@ def read_single_labels(connection: sqlite3.Connection, source: Source | None = N
 def apply_single_labels(
     row: Mapping[str, Any], single: Mapping[str, Any], part: str, names: tuple[str, str]
 ) -> dict[str, Any]:
-    """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
+    """Return a row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
 
     Only the number of labels is kept where these figures have none for the row, such as for pooled criteria.
 
     Args:
-        row: with a `name`, or that of a judge as `other`.
+        row: a row with a `name`, or with a judge's name as `other`.
         single: the figures.
-        part: those of the criteria, the judges or the judge.
-        names: what the row calls the number of labels, and the share that agrees.
+        part: the key of the figures: criteria, judges or judge.
+        names: the row's keys for the number of labels and for the share that agrees.
     """
     name = row.get("name", row.get("other"))
     found = single.get(part, [])
@@ -230,7 +230,7 @@ def apply_single_labels(
 
 
 def read_item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
-    """The labels that an item has instead of those of the dataset, as fields of the dataset; empty for none."""
+    """Return the labels that replace an item's labels in the dataset, as fields of the dataset; empty for none."""
     if "labels" not in read_notes(connection):
         return {}
     found = connection.execute("SELECT words FROM labels WHERE item = ?", (item,)).fetchone()
@@ -238,7 +238,7 @@ def read_item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, 
 
 
 def measure_against_labels(connection: sqlite3.Connection) -> Mean:
-    """The share of labelled verdicts that equal the label, with items as clusters, as in `autorubric agree`."""
+    """Measure the share of labelled verdicts equal to the label, with items as clusters, as in `autorubric agree`."""
     import numpy as np
 
     single = read_single_labels(connection)
@@ -258,7 +258,7 @@ def measure_against_labels(connection: sqlite3.Connection) -> Mean:
 
 
 def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | None:
-    """The share of verdicts that would agree if the most frequent label of each criterion were always given.
+    """Return the share of verdicts that would agree if the most frequent label of each criterion were always given.
 
     If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
     """
@@ -274,7 +274,7 @@ def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | 
 
 
 def _have_own_rubrics(connection: sqlite3.Connection, dataset: DatasetLines) -> bool:
-    """Whether labelled items have different criteria, also in weight alone; the order does not matter."""
+    """Return whether labelled items have different criteria, also in weight alone; the order does not matter."""
     labelled = connection.execute("SELECT item FROM items WHERE labelled > 0")
     criteria = (dataset.list_criteria(dataset.read_item(item)) for (item,) in labelled)
     rubrics = (sorted(json.dumps(criterion, sort_keys=True) for criterion in each) for each in criteria)
@@ -282,7 +282,7 @@ def _have_own_rubrics(connection: sqlite3.Connection, dataset: DatasetLines) -> 
 
 
 def name_rater(rater: str) -> str:
-    """What a page calls a rater.
+    """Return the name of a rater on pages.
 
     Example:
         >>> name_rater(FINAL), name_rater(HUMAN), name_rater("judge-a")
@@ -314,7 +314,7 @@ def _flatten_usage(total: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_replies(source: Source, item: str) -> dict[str, Any]:
-    """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
+    """Return the judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
     from autorubric.llm.recorded_exchanges import Exchange
     from autorubric.llm.records.ledger_view import ledger_view
 
@@ -328,7 +328,7 @@ def read_replies(source: Source, item: str) -> dict[str, Any]:
 
 
 def read_ledger(source: Source, read: Callable[[Path], list[T]], name: str = "") -> tuple[list[T], str]:
-    """What `read` finds in a run's ledger, or nothing and the reason; kept by `name` until the ledger changes."""
+    """Return what `read` finds in a run's ledger, or nothing and the reason; cached by `name` until it changes."""
     folder = source.ledger
     try:
         if folder is None:

@@ -18,7 +18,7 @@ CSP = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 FILE_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-"""For a page of the run directory, which anybody may have written: it runs no script and loads nothing."""
+"""The policy for an untrusted page in the run directory: it runs no script and loads nothing."""
 HEADERS = (
     (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -37,7 +37,7 @@ class AccessGuard:
 
     Args:
         app: answers the other requests.
-        token: what callers must send; None if only this machine can call.
+        token: the token that callers must send; None if only this machine can call.
     """
 
     def __init__(self, app: App, token: str | None) -> None:
@@ -67,12 +67,12 @@ class AccessGuard:
 
 
 def find_refusal(method: str, headers: MutableMapping[str, str], token: str | None) -> tuple[int, str] | None:
-    """Status and reason for which a request is refused; None if it is answered.
+    """Return the status and the reason for refusing a request; None if it is accepted.
 
     Args:
         method: of HTTP.
         headers: with names in lower case.
-        token: what callers must send, or None.
+        token: the token that callers must send, or None.
 
     Example:
         >>> find_refusal("GET", {"host": "localhost:8200"}, None)

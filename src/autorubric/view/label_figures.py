@@ -1,4 +1,4 @@
-"""How well the judge agrees with labels of single pairs: the figures of `autorubric agree` on them.
+"""The judge's agreement with labels of single pairs, as computed by `autorubric agree`.
 
 A child process computes them: it reads the whole run, and frees the memory when it ends.
 """
@@ -29,7 +29,7 @@ _SECONDS, _STEP = 600, 0.1
 def measure_labels(
     run: Path, choice: LabelChoice, is_stopped: Callable[[], bool] = lambda: False
 ) -> dict[str, Any] | None:
-    """The agreement of judge and annotators with the labels, and what 40 more labels would bring.
+    """Measure the agreement of judge and annotators with the labels, and project the effect of 40 more labels.
 
     `problem` says why there are none: too few labels, or a run that cannot be read.
 

@@ -1,6 +1,6 @@
 """Labelling in a view: one queue per run, and its requests.
 
-While a queue is open, its run is blind: the view shows nothing of it but the pairs to label.
+While a queue is open, its run is blind: the view shows only the pairs to label.
 """
 
 import json
@@ -37,16 +37,16 @@ class LabelQueues:
         self._lock = threading.Lock()
 
     def is_hidden(self, source: Source) -> bool:
-        """Whether a run's pages would unblind an annotator: it, or a run on the same items, is being labelled."""
+        """Return whether a run's pages would unblind an annotator of it or of a run on the same items."""
         opened = list(self._open.values())
         return source.number in self._open or any(_identify_content(source) & content for *_, content in opened)
 
     def is_open(self, source: Source) -> bool:
-        """Whether the run is being labelled here."""
+        """Return whether the run is being labelled here."""
         return source.number in self._open
 
     def find_queue(self, source: Source) -> Queue:
-        """The queue of a run.
+        """Return the queue of a run.
 
         Raises:
             Refusal: it is not open.
@@ -137,7 +137,7 @@ def _label(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, A
     index, place = _read_whole(body, "index"), _read_whole(body, "place")
     verdict, note, quote = (_read_text(body, name) for name in ("verdict", "note", "quote"))
     event = queue.history.own(queue.task(index, place).pair.key, annotator)
-    # A label is sent again if it was saved, but the disk was too full for the draw of the next pair.
+    # A label is sent again if it was saved but the disk was too full to draw the next pair.
     if event is None or (event.kind, event.verdict, event.note, event.quote) != ("label", verdict, note, quote):
         event = queue.label(annotator, index, place, verdict, note=note, quote=quote, seconds=body.get("seconds"))
     return {"saved": event.id, "task": describe_task(queue.next(annotator))}
@@ -177,7 +177,7 @@ ACTIONS: dict[str, Callable[[Queue, str, Mapping[str, Any]], dict[str, Any]]] = 
 
 
 def describe_task(task: Task | None) -> dict[str, Any] | None:
-    """A pair as the page shows it, with nothing from any judge or annotator."""
+    """Return a pair as the page shows it, with nothing from any judge or annotator."""
     if task is None:
         return None
     return {
@@ -195,7 +195,7 @@ def describe_task(task: Task | None) -> dict[str, Any] | None:
 
 
 def describe_dispute(dispute: Dispute) -> dict[str, Any]:
-    """A pair that annotators differ on: their labels side by side, and no judge's."""
+    """Return a pair that annotators differ on: their labels side by side, and no judge's."""
     labels = [
         {"annotator": event.annotator, "verdict": event.verdict, "note": event.note, "quote": event.quote}
         for event in dispute.labels
@@ -233,7 +233,7 @@ def _read_whole(body: Mapping[str, Any], name: str, default: int | None = None) 
 
 
 def _identify_content(source: Source) -> set[str]:
-    """What runs on the same items have in common: the dataset, or its first submission if labels differ."""
+    """Return keys shared by runs on the same items: the dataset, or its first submission if labels differ."""
     found = {str(source.manifest.get("dataset_hash") or f"run {source.number}")}
     with suppress(PageRefusal, InputError, ValueError):
         lines = source.open_dataset()

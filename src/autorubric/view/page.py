@@ -1,4 +1,4 @@
-"""Answers, before they become HTML, JSON or CSV, and the parameters of a URL."""
+"""Answers before rendering as HTML, JSON or CSV, and the parameters of a URL."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ LONGEST_VALUE = 1000
 
 
 class PageRefusal(Exception):
-    """A request that is answered with a status and a sentence."""
+    """The refusal of a request, with a status and a sentence."""
 
     def __init__(self, status: int, problem: str, advice: str = "") -> None:
         self.status, self.problem, self.advice = status, problem, advice
@@ -64,21 +64,21 @@ class PageQuery:
         self._values = {name: value for name, value in pairs if value}
 
     def read_text(self, name: str) -> str:
-        """A text; empty if there is none."""
+        """Return a text; empty if there is none."""
         value = self._values.get(name, "")
         if len(value) > LONGEST_VALUE:
             raise PageRefusal(400, f"{name} is longer than {LONGEST_VALUE} characters")
         return value
 
     def read_choice(self, name: str, allowed: Sequence[str]) -> str:
-        """One of several words; by default the first."""
+        """Return one of several words; by default the first."""
         value = self._values.get(name, allowed[0])
         if value not in allowed:
             raise PageRefusal(400, f"{name}={value[:40]!r} is not one of {', '.join(filter(None, allowed))}")
         return value
 
     def read_whole(self, name: str, default: int | None = None) -> int | None:
-        """A whole number from 0 to 2^53."""
+        """Return a whole number from 0 to 2^53."""
         value = self._values.get(name)
         if value is None:
             return default
@@ -87,7 +87,7 @@ class PageQuery:
         return int(value)
 
     def read_number(self, name: str) -> float | None:
-        """A number."""
+        """Return a number."""
         value = self._values.get(name)
         try:
             found = None if value is None else float(value)
@@ -110,7 +110,7 @@ class PageQuery:
             raise PageRefusal(400, "after= is not a position in the list; go back to the first page") from None
 
     def cut(self, found: Sequence[T]) -> tuple[Sequence[T], str | None]:
-        """The rows of a page of a sorted list, and the `after` of the next one if `found` has one row more."""
+        """Return the rows of a page of a sorted list, and the `after` of the next one if `found` has one row more."""
         last: Any = found[self.rows - 1] if len(found) > self.rows else None
         return found[: self.rows], last and f"{last['place']!r},{last['item']}"
 
@@ -120,11 +120,11 @@ class PageQuery:
         return start, start + self.rows if start + self.rows < count else None
 
     def is_set(self, name: str) -> bool:
-        """Whether a switch is on."""
+        """Return whether a switch is on."""
         return self._values.get(name, "") not in ("", "0")
 
     def link(self, /, *without: str, **changes: Any) -> str:
-        """The URL with some parameters left out or changed; None leaves one out too."""
+        """Return the URL with some parameters left out or changed; None leaves one out too."""
         values = {name: value for name, value in self._values.items() if name not in without}
         for name, value in changes.items():
             values.pop(name, None)
@@ -133,5 +133,5 @@ class PageQuery:
         return f"?{urlencode(values)}" if values else "?"
 
     def to_dict(self) -> Mapping[str, str]:
-        """The parameters by name."""
+        """Return the parameters by name."""
         return dict(self._values)

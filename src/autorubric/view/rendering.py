@@ -25,7 +25,7 @@ KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 @cache
 def build_environment() -> Environment:
-    """The templates."""
+    """Return the templates."""
     loaders = PackageLoader("autorubric.view", "templates"), PackageLoader("autorubric", "charts")
     made = build_templates(ChoiceLoader(loaders))
     made.filters |= {
@@ -45,13 +45,13 @@ def build_environment() -> Environment:
 
 
 def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
-    """A page as HTML.
+    """Return a page as HTML.
 
     Args:
         page: the answer.
-        surroundings: what its layout is given in addition: navigation, and the query.
+        surroundings: further values for the layout: navigation and the query.
     """
-    # Texts are escaped where charts are drawn.
+    # Texts in charts are escaped when the charts are drawn.
     charts = defaultdict(Markup, {name: Markup(chart) for name, chart in page.charts.items()})
     template = build_environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
     made = template.render(
@@ -60,19 +60,19 @@ def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
     return _TABLE.sub(_label_cells, made)
 
 
-# Templates write the cells of a table without attributes. No text looks like a tag: all of it is escaped.
+# Templates write table cells without attributes. All text is escaped, so none looks like a tag.
 _TABLE = re.compile(r'(<table class="cards.*?</thead>)(.*?</table>)', re.DOTALL)
 _HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
 
 
 def _label_cells(table: re.Match[str]) -> str:
-    """A table whose cells have the class of their column, and its title, which narrow pages show."""
+    """Return a table whose cells have their column's class, and its title, which narrow pages show."""
     heads = cycle(_HEAD.findall(table[1]))
     return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 
 
 def render_page(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes:
-    """A page in one of `FORMATS`."""
+    """Return a page in one of `FORMATS`."""
     if form == "json":
         return (json.dumps({"title": page.title, **page.data}, default=str) + "\n").encode()
     rows = (dict(_list_cells(row)) for row in page.rows)
@@ -81,7 +81,7 @@ def render_page(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes
 
 
 def _list_cells(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The cells of a row by column: two of an interval, which is None or a pair; lists and counts as text."""
+    """Yield the cells of a row by column: two of an interval, which is None or a pair; lists and counts as text."""
     for name, value in row.items():
         if name.endswith("interval"):
             yield from zip((f"{name}_low", f"{name}_high"), value or (None, None), strict=True)
@@ -93,18 +93,18 @@ def _list_cells(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 @cache
 def read_asset(name: str) -> bytes:
-    """The style sheet or the script."""
+    """Return the style sheet or the script."""
     return (files("autorubric.view") / "static" / name).read_bytes()
 
 
 @cache
 def digest_asset(name: str) -> str:
-    """A digest of an asset, for its URL: browsers keep it until it changes."""
+    """Return a digest of an asset, for its URL: browsers keep it until it changes."""
     return sha256(read_asset(name)).hexdigest()[:12]
 
 
 def format_percent(value: float | None) -> str:
-    """A share in per cent.
+    """Return a share in per cent.
 
     Example:
         >>> format_percent(0.8371), format_percent(None)
@@ -114,7 +114,7 @@ def format_percent(value: float | None) -> str:
 
 
 def format_interval(ends: Sequence[float] | None, places: int = 2) -> str:
-    """An interval in words.
+    """Return an interval in words.
 
     Example:
         >>> format_interval((0.25, 0.75)), format_interval(None)
@@ -124,7 +124,7 @@ def format_interval(ends: Sequence[float] | None, places: int = 2) -> str:
 
 
 def format_percents(ends: Sequence[float] | None) -> str:
-    """An interval of a share, in per cent.
+    """Return an interval of a share, in per cent.
 
     Example:
         >>> format_percents((0.25, 0.75)), format_percents(None)

@@ -72,7 +72,7 @@ class JsonLines:
                 yield number, parse_row(file.read(self._starts[number + 1] - self._starts[number]))
 
     def read_row(self, number: int) -> dict[str, Any]:
-        """A row.
+        """Return a row.
 
         Raises:
             Refusal: the row does not exist or is damaged.
@@ -86,7 +86,7 @@ class JsonLines:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line; None if there is none."""
+    """Return the row in a line; None if there is none."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -207,7 +207,7 @@ class Source:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that reads the index.
+        """Yield a connection that reads the index.
 
         Raises:
             Refusal: the run is gone, it graded nothing, or nothing is indexed yet.
@@ -222,7 +222,7 @@ class Source:
             yield connection
 
     def open_dataset(self) -> DatasetLines | None:
-        """The graded dataset; None if it is missing.
+        """Return the graded dataset; None if it is missing.
 
         Raises:
             Refusal: it cannot be read.
@@ -241,7 +241,7 @@ class Source:
     def cache(
         self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T], asked: str = ""
     ) -> T:
-        """A value from the whole index, computed once for each state of it and the last `asked`."""
+        """Return a value from the whole index, computed once for each state of it and the last `asked`."""
         notes = read_notes(connection)
         mark = (notes.get("mark"), notes.get("offset"), notes.get("labels_at"), asked)
         return self._remember(name, mark, lambda: make(connection))
@@ -262,7 +262,7 @@ class Source:
         return [row | {"name": names.get(row["criterion"], row["name"])} for row in rows]
 
     def _remember(self, name: str, mark: object, make: Callable[[], T]) -> T:
-        """A value, computed again only when `mark` changes."""
+        """Return a value, computed again only when `mark` changes."""
         found = self._kept.get(name)
         if found is None or found[0] != mark:
             found = self._kept[name] = mark, make()
@@ -270,14 +270,14 @@ class Source:
         return value
 
     def has_new_labels(self, connection: sqlite3.Connection) -> bool:
-        """Whether the index does not have the labels that count yet, as just after labelling."""
+        """Return whether the index does not have the labels that count yet, as just after labelling."""
         from autorubric.view.index.shown_labels import compute_label_mark
 
         mark = str(read_notes(connection).get("label_mark") or "")
         return compute_label_mark(self.directory, self.choice, mark) != mark
 
     def open_rubrics(self) -> JsonLines:
-        """The synthesized rubrics.
+        """Return the synthesized rubrics.
 
         Raises:
             Refusal: there are none.
@@ -288,12 +288,12 @@ class Source:
         return self._remember("rubrics", stat_file(path), lambda: JsonLines(path))
 
     def cache_files(self, name: str, paths: Iterable[Path], make: Callable[[], T]) -> T:
-        """A value, computed again only when one of the files or the status changes."""
+        """Return a value, computed again only when one of the files or the status changes."""
         return self._remember(name, (self.status, [(path, stat_file(path)) for path in paths]), make)
 
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
-    """The directories, each once; a folder of runs is replaced by its runs, by name."""
+    """Return the directories, each once; a folder of runs is replaced by its runs, by name."""
     found: dict[Path, Path] = {}
     for path in directories:
         inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")), key=_split_numbers)
@@ -302,7 +302,7 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
 
 
 def _split_numbers(path: Path) -> list[tuple[int, str]]:
-    """A sort key of a name: `run-2` comes before `run-10`."""
+    """Return a sort key of a name: `run-2` comes before `run-10`."""
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split("([0-9]+)", path.name)]
 
 
@@ -312,7 +312,7 @@ def _is_run(path: Path) -> bool:
 
 
 def open_sources(directories: list[Path]) -> list[Source]:
-    """The runs of some directories; the folders of their indexes are not made.
+    """Return the runs of some directories; the folders of their indexes are not made.
 
     Raises:
         InputError: there is no run in one of them, all are named; or the results of one are not a plain file.
@@ -332,7 +332,7 @@ def open_sources(directories: list[Path]) -> list[Source]:
 
 
 def _name_run(path: Path, all_runs: Sequence[Path]) -> str:
-    """The name of a directory, with as many of the folders around it as tell it from the others."""
+    """Return the name of a directory, with as many of the folders around it as tell it from the others."""
     ends = (path.parts[-depth:] for depth in range(1, len(path.parts)))
     own = (end for end in ends if sum(one.parts[-len(end) :] == end for one in all_runs) == 1)
     return Path(*next(own, path.parts)).as_posix()
@@ -351,7 +351,7 @@ def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
 
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
-    """The progress of the index: bytes read, and bytes in all."""
+    """Return the progress of the index: bytes read, and bytes in all."""
     notes = read_notes(connection)
     offset, size = notes.get("offset") or 0, notes.get("size") or 0
     return {"read": offset, "size": size, "share": offset / size if size else 1.0}

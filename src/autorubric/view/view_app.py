@@ -27,7 +27,7 @@ from autorubric.view.sources import Source
 
 
 def list_tabs(source: Source, runs: int) -> list[tuple[str, str]]:
-    """The pages of a run that have something to show: the words of their links, and their paths under the run."""
+    """Return the non-empty pages of a run: the words of their links, and their paths under the run."""
     graded = source.has_items
     shown = [
         (True, "Summary", "/"),
@@ -66,7 +66,7 @@ class View:
     labelling: LabelQueues = field(default_factory=LabelQueues)
 
     def find_source(self, request: Request) -> Source:
-        """The run that a URL names.
+        """Return the run that a URL names.
 
         Raises:
             Refusal: the run is unknown, or its directory was deleted.
@@ -80,7 +80,7 @@ class View:
         return found
 
     def find_visible_source(self, request: Request) -> Source:
-        """The run that a URL names, if its verdicts may be shown.
+        """Return the run that a URL names, if its verdicts may be shown.
 
         Raises:
             Refusal: as `find_source`, or the run is being labelled.
@@ -96,7 +96,7 @@ class View:
 
 
 def make_app(view: View, token: str | None) -> App:
-    """The application, behind its guard.
+    """Return the application, behind its guard.
 
     Args:
         view: what is shown.
@@ -136,7 +136,7 @@ def make_app(view: View, token: str | None) -> App:
 
 
 def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool = False, **more: Any) -> Route:
-    """A route to a page of one run.
+    """Return a route to a page of one run.
 
     Args:
         view: what is shown.
@@ -168,7 +168,7 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
 
 @cache
 def _load_page(name: str) -> Callable[..., Any]:
-    """A function of `pages`, imported on first use: all imports would double the time until the first page."""
+    """Return a function of `pages`, imported on first use: all imports would double the time until the first page."""
     module, _, function = name.partition(".")
     found: Callable[..., Any] = getattr(import_module(f"autorubric.view.pages.{module}"), function)
     return found
@@ -191,7 +191,7 @@ def _build_error_page(error: Exception, source: Source | None) -> Page:
         return _build_problem_page(410, f"{source.name}: the run directory was deleted")
     if isinstance(error, AutorubricError):
         return _build_problem_page(422, str(error))
-    _LOG.warning("a page could not be made: %s", error)
+    _LOG.warning("a page could not be rendered: %s", error)
     return _build_problem_page(503, f"the files cannot be read at the moment: {error}", "Reload the page.")
 
 
@@ -236,7 +236,7 @@ async def _send_asset(request: Request) -> Response:
 
 
 async def _send_report(view: View, request: Request) -> Response:
-    """The report that `improve` or `review` wrote."""
+    """Return the report that `improve` or `review` wrote."""
     try:
         text = await run_in_threadpool(read_text, view.find_visible_source(request).directory / "report.html")
     except (PageRefusal, AutorubricError) as error:

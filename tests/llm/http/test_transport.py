@@ -23,6 +23,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from autorubric.background import wait_for
 from autorubric.llm.batches.link import BatchLink, LinkFault
 from autorubric.llm.http import transport as transport_file
 from autorubric.llm.http.retry import Backoff, classify_error
@@ -402,3 +403,36 @@ def test_connections_of_a_model_that_nobody_closes_end_with_their_loop() -> None
                 assert runner.run(transport.post(f"{endpoint.base_url}/chat/completions", {}, body, 10)).status == 200
         gc.collect()
     assert [str(one.message) for one in found] == []
+
+
+@pytest.mark.usefixtures("only_new_collected")
+def test_connections_end_with_a_model_that_is_collected_in_a_cycle(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def post(url: str, among: list[object]) -> None:
+        among += [among, Transport()]
+        assert isinstance(among[1], Transport)
+        await among[1].post(url, {}, b"{}", 10)
+
+    async def collect_while_running() -> None:
+        async with serving(answer()) as server:
+            await post(server.url, [])
+            gc.collect()
+
+    def collect_in_another_thread(url: str) -> None:
+        among: list[object] = []
+        wait_for(post(url, among))
+        among.clear()
+        gc.collect()
+
+    with LoopbackEndpoint().in_thread() as endpoint, offenders() as case:
+        for name, collect in {
+            "while its loop runs": lambda url: asyncio.run(collect_while_running()),  # waits for the connection's end
+            "in another thread": collect_in_another_thread,
+        }.items():
+            with case(name), warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                caplog.clear()
+                collect(endpoint.base_url)
+                assert [str(one.message) for one in found] == []
+                assert [record.message for record in caplog.records if record.name == "asyncio"] == []

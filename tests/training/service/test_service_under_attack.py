@@ -345,6 +345,7 @@ async def test_a_connection_without_a_request_is_closed(serve: Serve, data: byte
         writer.close()
 
 
+@pytest.mark.usefixtures("only_new_collected")
 async def test_a_closed_connection_is_not_kept_until_it_would_have_been_idle(serve: Serve) -> None:
     async with serve() as service:
         before = weakref.WeakSet(find_handlers())

@@ -220,7 +220,7 @@ def _is_date(date: str) -> bool:
 
 
 def _read_rows(text: str, delimiter: str) -> list[list[str]] | None:
-    """The rows of CSV; None if the text is not CSV, on which the published verifier crashes."""
+    """Return the rows of CSV; None if the text is not CSV, on which the published verifier crashes."""
     try:
         return list(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error:

@@ -309,7 +309,7 @@ def _check_only(text: str, pattern: str) -> CheckOutcome:
 
 
 def _strip_quoted(text: str, opening: str, closing: str) -> str:
-    """The text without what is quoted within one line."""
+    """Return the text without what is quoted within one line."""
     kept = []
     for line in text.split("\n"):
         start = 0

@@ -33,7 +33,7 @@ _MARKS = str.maketrans("", "", string.punctuation)
 
 
 def strip_marks(text: str) -> str:
-    """The text without ASCII punctuation; `well-known` becomes one word.
+    """Return the text without ASCII punctuation; `well-known` becomes one word.
 
     Example:
         >>> strip_marks("It's a well-known fact.")
@@ -43,7 +43,7 @@ def strip_marks(text: str) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """The text in ASCII: accents dropped, and every other character that has no ASCII form.
+    """Return the text in ASCII: accents dropped, and every other character that has no ASCII form.
 
     Example:
         >>> to_ascii("São Tomé, Łódź")
@@ -364,7 +364,7 @@ def _normalize(text: str) -> str:
 
 
 def judge_copy(text: str, expected: str) -> CheckOutcome:
-    """Whether a text is a copy of the expected one, ignoring case and space around it.
+    """Return whether a text is a copy of the expected one, ignoring case and space around it.
 
     Example:
         >>> judge_copy(" WHY? ", "Why?").passed

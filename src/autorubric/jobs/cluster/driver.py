@@ -33,7 +33,7 @@ from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
 _WHOLE = Shard(1, 1)
 _KINDS = {"grade": "evaluation", "select": "selection", "synthesize": "synthesis"}
 _MOST_DEATHS = 10
-"""Maximum restarts of a worker that completes no block in between."""
+"""Maximum consecutive restarts of a worker without a completed block."""
 
 _START_SECONDS = 120.0
 """Seconds that Ray may take to start a worker's process."""
@@ -58,7 +58,7 @@ class WorkerLink(ShardChild):
 
     @property
     def name(self) -> Hashable:
-        """The name of its ledger, to which budget is lent: what a lost ledger has spent stays spent."""
+        """The name of its ledger, to which budget is lent, so that the spending of a lost ledger still counts."""
         return self.ledger
 
     def tell(self, **message: Any) -> None:
@@ -72,7 +72,7 @@ class RayWorkers(WorkerProcesses):
     """Runs the records of a run on the workers of a Ray cluster, a block at a time.
 
     A killed worker is restarted on its machine and reads its own ledger again. If its machine is lost, other workers
-    do its blocks. In the second of two rounds, all workers find what any of them recorded in the first.
+    take over its blocks. In the second of two rounds, every worker can read all calls recorded in the first.
     """
 
     _keys: set[str] = field(default_factory=set)
@@ -91,7 +91,7 @@ class RayWorkers(WorkerProcesses):
         keys_used.set(self._keys)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all records to their end; return the folder with the lines of their results.
+        """Process all records; return the folder with the lines of their results.
 
         Raises:
             InputError: Ray, a version, a key, the input, a model or a price is wrong; nothing was spent.
@@ -113,7 +113,7 @@ class RayWorkers(WorkerProcesses):
         return {_WHOLE: self._spool}
 
     async def execute(self) -> None:
-        """Make one pass over all records, and where candidates are sampled a second one, which grades them."""
+        """Make one pass over all records; if candidates are sampled, make a second pass to grade them."""
         for number in range(2 if getattr(self.settings, "sample", None) else 1):
             if not self._is_over():
                 await self._run_round(number)
@@ -133,7 +133,7 @@ class RayWorkers(WorkerProcesses):
         open_ledger(directory).close()  # creates it for a new run
 
     async def _run_round(self, number: int) -> None:
-        """Make one pass over all records; budget that a lost worker borrowed in an earlier round stays spent."""
+        """Make one pass over all records; budget that a lost worker borrowed in an earlier round counts as spent."""
         self._round = number
         links = [WorkerLink(_WHOLE, Path(), number) for number in range(1, self.processes + 1)]
         self._shards = [*links]
@@ -154,13 +154,13 @@ class RayWorkers(WorkerProcesses):
         await _run_all(self._supervise_remote(link) for link in links)
         left = len(self._blocks) + sum(len(link.blocks) for link in links)
         if left and not self._is_over():
-            links[0].end = {"stopped": f"{pluralize(left, 'block')} of records could not be done"}
+            links[0].end = {"stopped": f"{pluralize(left, 'block')} of records could not be processed"}
 
     async def _start_first_time(self, link: WorkerLink) -> None:
         try:
             await self._start(link)
         except (WorkerGone, TimeoutError) as error:
-            why = str(error) or f"no process after {_START_SECONDS:.0f} s"
+            why = str(error) or f"its process did not start within {_START_SECONDS:.0f} s"
             raise InputError(f"Ray cannot start worker {link.number}: {why}") from None
 
     async def _start(self, link: WorkerLink) -> bool:
@@ -284,7 +284,7 @@ class RayWorkers(WorkerProcesses):
         return False
 
     def _hand_over_blocks(self, link: WorkerLink) -> None:
-        """Give the blocks of a lost machine to other workers; report how many calls may be paid for twice."""
+        """Give the blocks of a lost machine to other workers; warn how many calls may be paid for twice."""
         if link.state is None and not link.blocks:
             return
         made = 0 if link.state is None else link.state.calls + link.state.in_flight
@@ -330,7 +330,7 @@ class RayWorkers(WorkerProcesses):
         self._assign_blocks()
 
     def _assign_blocks(self) -> None:
-        """Assign blocks to the workers that wait for one, once all have read the input."""
+        """Assign blocks to waiting workers, once all workers have read the input."""
         links = [link for link in self._shards if isinstance(link, WorkerLink)]
         self._is_open = self._is_open or all(link.is_ready or link.end is not None for link in links)
         if not self._is_open:
@@ -355,7 +355,7 @@ class RayWorkers(WorkerProcesses):
         write_manifest(self._spool, {"kind": kind, "status": "running", "again": self.settings.again, **counts})
 
     def _is_over(self) -> bool:
-        """Whether no further block is assigned."""
+        """Return whether no more blocks are assigned."""
         ends = (worker.end or {} for worker in self._shards)
         return self.interrupted or any(end.get("stopped") or end.get("problems") for end in ends)
 
@@ -364,7 +364,7 @@ class RayWorkers(WorkerProcesses):
         return replace(super()._build_state(), rows=rows)
 
     def interrupt(self) -> None:
-        """Stop at a person's request."""
+        """Stop at the user's request."""
         super().interrupt()
         self._assign_blocks()
 
@@ -374,7 +374,7 @@ class RayWorkers(WorkerProcesses):
 
 
 def _snapshot_ledger(ledger: Path, folder: Path) -> Path:
-    """A new folder with a snapshot of a ledger."""
+    """Write a snapshot of a ledger to a new folder, and return the folder."""
     folder.mkdir(mode=0o700)
     with closing(sqlite3.connect(ledger / LEDGER_FILE)) as connection:
         connection.execute("VACUUM INTO ?", (str(folder / LEDGER_FILE),))

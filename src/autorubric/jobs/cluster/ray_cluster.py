@@ -1,4 +1,4 @@
-"""Ray: the only file that imports it."""
+"""The interface to Ray; no other file imports it."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ def check_installed() -> None:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """The driver's proxy of a worker."""
+    """The driver's proxy for a worker."""
 
     actor: Any
 
@@ -65,7 +65,7 @@ class RemoteWorker:
             raise WorkerGone(lines[-1] if "Error:" in lines[-1] else lines[0]) from None
 
     async def send(self, path: Path) -> None:
-        """Send a file of the ledger in which the worker looks up replies.
+        """Send the worker a file of the ledger in which it looks up replies.
 
         Raises:
             WorkerGone: the worker was killed, or its machine was lost.
@@ -123,12 +123,12 @@ class RayCluster:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         how = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
-        # Two methods run at a time: one waits for messages of the worker, the other delivers those of the driver.
+        # Two methods run concurrently: one waits for messages of the worker, the other delivers those of the driver.
         options = {"num_cpus": 1, "max_concurrency": 2, "max_restarts": 0, "scheduling_strategy": how}
         return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
 
     async def has(self, node: str) -> bool:
-        """Whether a node is part of the cluster and alive.
+        """Return whether a node is part of the cluster and alive.
 
         Raises:
             ClusterGone: the cluster does not answer.
@@ -147,7 +147,7 @@ class RayCluster:
 
 
 async def call_ray(function: Callable[[], Any]) -> Any:
-    """The result of a Ray function, called on a daemon thread because Ray blocks forever if its cluster is gone."""
+    """Call a Ray function on a daemon thread, because Ray blocks forever if its cluster is gone."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -187,7 +187,7 @@ def _connect(address: str, workers: int | None) -> None:
 
 
 def _suggest_fix(message: str) -> str:
-    """What to do about an error from Ray.
+    """Return advice for an error from Ray.
 
     Example:
         >>> _suggest_fix("Version mismatch: The cluster was started with: Ray: 2.59.0")
@@ -204,7 +204,7 @@ def _suggest_fix(message: str) -> str:
 
 
 def _format_error(error: Exception) -> str:
-    r"""The message of an error, on one line.
+    r"""Return the message of an error, on one line.
 
     Example:
         >>> _format_error(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
@@ -215,10 +215,10 @@ def _format_error(error: Exception) -> str:
 
 
 class _Actor(ClusterWorker):
-    """A worker that can tell its node."""
+    """A worker that can report its node."""
 
     def find_node(self) -> str:
-        """The id of its node."""
+        """Return the id of its node."""
         import ray
 
         found: str = ray.get_runtime_context().get_node_id()

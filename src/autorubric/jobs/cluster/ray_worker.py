@@ -25,18 +25,18 @@ from autorubric.runs.blocks import Feed, feed
 from autorubric.runs.run_folder import LEDGER_FOLDER
 
 _PATIENCE = 0.5
-"""Maximum seconds between two answers of a worker."""
+"""Maximum seconds between two answers from a worker."""
 
 _BASE = "base"
 
 
 def list_versions() -> dict[str, str]:
-    """The versions that must be equal on all machines."""
+    """Return the package versions that must be equal on all machines."""
     return {"autorubric": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
 
 
 def make_ledger_folder(run: str) -> Path:
-    """The folder for the workers' ledgers on this machine's own disk, created if missing, readable only by this user.
+    """Create the folder for workers' ledgers on this machine's local disk, readable only by this user; return it.
 
     Raises:
         InputError: the folder belongs to another user.
@@ -61,7 +61,7 @@ def make_ledger_folder(run: str) -> Path:
 
 
 class RemoteTalk(Talk):
-    """The connection to a driver that sends messages as method calls, not as lines."""
+    """A connection to the driver over method calls instead of lines of JSON."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(send)
@@ -78,7 +78,7 @@ class RemoteTalk(Talk):
             function(value)
 
     def receive(self, message: dict[str, Any]) -> None:
-        """React to a message of the driver."""
+        """Handle a message of the driver."""
         super().receive(message)
         self._heard(message)
 
@@ -114,7 +114,7 @@ class ClusterWorker:
         self._told = 0
 
     def introduce(self, keys: Sequence[str], marker: str) -> dict[str, Any]:
-        """What the driver must know before the run starts.
+        """Return what the driver must know about this machine before the run starts.
 
         Args:
             keys: names of the environment variables with keys.
@@ -134,15 +134,15 @@ class ClusterWorker:
         }
 
     def list_leftovers(self) -> list[str]:
-        """The folders that workers of earlier sessions left on this machine."""
+        """List the folders that workers of earlier sessions left on this machine."""
         return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
 
     def recover(self, folder: str) -> str:
-        """Commit what a killed worker had not committed; return the name of its ledger."""
+        """Commit the calls that a killed worker had not committed; return the name of its ledger."""
         return recover_ledger(self._place / folder)
 
     def read_calls(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
-        """The calls of a ledger after a given one, and its notes on limits and budgets.
+        """Return the calls of a ledger that follow a given one, and its notes on limits and budgets.
 
         Args:
             after: the id of that call.
@@ -157,7 +157,7 @@ class ClusterWorker:
             self._place.rmdir()
 
     def receive(self, name: str, place: int, data: bytes) -> None:
-        """Write a chunk of the driver's ledger, so that its replies are found on this machine, too."""
+        """Write a chunk of the driver's ledger, so that replies in it are found on this machine too."""
         base = self._folder / _BASE
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (base / name).open("r+b" if place else "wb") as file:
@@ -168,7 +168,7 @@ class ClusterWorker:
         """Start the run.
 
         Args:
-            order: the run; without `base`, replies are looked up in the received ledger.
+            order: the settings of the run; without `base`, replies are looked up in the received ledger.
             told: the id of the last call of this worker's ledger that the driver already has.
         """
         self._told = told
@@ -194,7 +194,7 @@ class ClusterWorker:
             self._talk.call_soon(self._talk.receive, message)
 
     def wait_for_messages(self) -> list[dict[str, Any]]:
-        """Wait for messages to the driver and return them; after a block or at the end, with the calls so far."""
+        """Wait for messages to the driver and return them; after a block or at the end, include the calls so far."""
         with self._urgent:
             self._urgent.wait_for(lambda: self._words, _PATIENCE)
             messages, self._words = self._words, []

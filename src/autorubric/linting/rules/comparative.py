@@ -131,7 +131,7 @@ _OFTEN = frozenset(
 
 
 def find_framed_comparison(words: Phrasing) -> re.Match[str] | None:
-    """The words of a criterion that compare the submission with others; None if there are none.
+    """Return the words of a criterion that compare the submission with others; None if there are none.
 
     Example:
         >>> find_framed_comparison(Phrasing("More persuasive than what the remaining candidates handed in."))[0]

@@ -7,7 +7,7 @@ from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import Rule, apply_to_judged
 
-# What answers do, as stems: `identif` stands for identifies and identify.
+# Stems of verbs for what answers do: `identif` stands for identifies and identify.
 _VERBS = (
     "acknowledge, add, address, adhere, advise, analy[sz]e, answer, apply, argue, ask, assess, avoid",
     "calculate, caution, cite, clarify, compare, compute, conclude, confirm, consider, contain, contrast",
@@ -37,7 +37,7 @@ _SUBJECT = rf"(?:(?:it|(?:the )?{_SPEAKER}) )?"
 _JOINT = r"(?:,? (?:and|but|while)(?: also| then)?|;(?: and)?|,? as well as)"
 _JOINTS = (",", ";", " and", " but", " while", " as well as")  # quick to look for
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
-# Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
+# Without "and", a word such as "points" may be a noun, so the next words must show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
 _NEXT_THIRD = compile_late(
     rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
@@ -127,7 +127,7 @@ _EXAMPLES = compile_late(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
-# A quick test: a text without any of these cannot match.
+# A fast pre-check: a text without any of these cannot match.
 _EXAMPLE_HINTS = Hints(
     "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
     "three of, at least ",
@@ -183,7 +183,7 @@ _STOP = compile_late(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 @lru_cache(maxsize=65_536)
 def find_second_demand(requirement: str) -> str:
-    """The words with which a second demand begins; empty if there is only one demand.
+    """Return the words with which a second demand begins; empty if there is only one demand.
 
     Example:
         >>> find_second_demand("States the dose and warns about liver damage.")
@@ -204,7 +204,7 @@ def _find_second_demand(words: Phrasing) -> str:
 
 
 def _find_second_in_list(text: str) -> str:
-    """The second entry of a list in the text, unless any of the entries would do."""
+    """Return the second entry of a list in the text, unless any of the entries would do."""
     for marks in (_NUMBERED, _BULLETS):
         first = dict[str, int]()
         for found in marks.finditer(text):
@@ -270,7 +270,7 @@ def _find_second_sentence(text: str, end: int, again: re.Pattern[str]) -> str:
 
 
 def _are_one_demand(before: str, joined: str) -> bool:
-    """Whether two verbs are one demand: "distills and presents the facts", "directly and fully answers it"."""
+    """Return whether two verbs are one demand: "distills and presents the facts", "directly and fully answers it"."""
     return bool(_ENDS_THIRD.search(before)) or (before.endswith("ly") and bool(_WITH_ADVERB.match(joined)))
 
 

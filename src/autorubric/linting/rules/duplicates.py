@@ -15,7 +15,7 @@ from autorubric.core.wording import NUMBER_WORDS, count_negations
 from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 
-# What a criterion says about itself rather than about the submission, and words without content.
+# Words about the criterion rather than the submission, and words without content.
 _EMPTY = frozenset(
     """
     a an the of to in on at by for with from as and or that this these those it its is are be been being was were has
@@ -64,20 +64,20 @@ class Gist:
 
     @property
     def fixed(self) -> Hashable:
-        """What near duplicates have in common: sign, negation, numbers, and words that have an opposite."""
+        """The key that near duplicates share: sign, negation, numbers, and words that have an opposite."""
         return self.pitfall, self.guards, self.content & _WITH_OPPOSITE
 
 
 def _has_added_words(gist: Gist, other: Gist) -> bool:
-    """Whether one of the two has the words of the other and at most a few more."""
-    # Words on one side only were added; words on both sides were exchanged, which changes what is asked.
+    """Return whether one of the two contains all words of the other and at most a few more."""
+    # Words on one side only were added; words on both sides were exchanged, which changes the demand.
     fewer, more = sorted((gist.content, other.content), key=len)
     return bool(fewer) and fewer <= more and len(fewer) >= _FEWEST_KEPT * len(more)
 
 
 @lru_cache(maxsize=20_000)
 def _reduce_to_content(token: str) -> str:
-    """The stem of a token with content, such as a unit; empty for a token without content."""
+    """Return the stem of a token with content, such as a unit; empty for a token without content."""
     if token in _EMPTY or token in _EMPTY_ZH or token in NUMBER_WORDS or token[0].isdigit():
         return ""
     stem = _stem_word(token)
@@ -85,7 +85,7 @@ def _reduce_to_content(token: str) -> str:
 
 
 def _stem_word(word: str) -> str:
-    """The word without the ending of a plural or a verb, roughly."""
+    """Return the word without a plural or verb ending, approximately."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "ches", "shes", "xes")):
@@ -131,7 +131,7 @@ def _find_near_duplicates(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def _list_rare_words(content: frozenset[str], frequency: Mapping[str, int]) -> list[str]:
-    """The rarest words of a criterion, of which every near duplicate has one among its own rarest words.
+    """Return a criterion's rarest words; every near duplicate has one of them among its own rarest words.
 
     Two sets that share at least k words share one of the first n - k + 1 of each, in any common order (prefix
     filtering: Chaudhuri, Ganti and Kaushik 2006).

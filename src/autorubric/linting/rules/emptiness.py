@@ -1,10 +1,10 @@
-"""Criteria without content: every word is about grading, about answers as such, or praise.
+"""Criteria without content: every word is about grading, about answers in general, or praise.
 
-"The candidate earns the mark by fulfilling what this item demands" names nothing to look for, however it is worded.
-So this rule lists no wordings. It lists words that say nothing about the subject: function words, words for answers
-and for acts of assessment, shell nouns ("aspect", "point"), and words of appraisal. Vague and subjective words are
-a known fault of requirements too (INCOSE, Guide to Writing Requirements; the tool QuARS); the listing is our own,
-with words of praise that the VADER lexicon (MIT) rates as positive.
+"The candidate earns the mark by fulfilling what this item demands" names nothing to look for, in any wording. So this
+rule does not list wordings. It lists words that are not about the subject: function words, words for answers and for
+acts of assessment, shell nouns ("aspect", "point"), and words of appraisal. Vague and subjective words are a known
+fault of requirements too (INCOSE, Guide to Writing Requirements; the tool QuARS); the listing is our own, with words
+of praise that the VADER lexicon (MIT) rates as positive.
 """
 
 import re
@@ -76,11 +76,11 @@ _GRADING = _split(
     approved verdict scoring grading marking evaluated assessed checklist
     """
 )
-# Next to praise these are what is praised: "a good assessment".
+# Next to praise, these words are its object: "a good assessment".
 _MILD = frozenset(
     {"", "assessment", "evaluation", "correct", "correctly", "right", "rightly", "requirement", "standard"}
 )
-# Circular criteria have these, but so have others: "completes the task".
+# These occur in circular criteria, but also in others: "completes the task".
 _TASK = _split(
     """
     item items point points task question prompt query request instruction instructions assignment demand demands
@@ -127,7 +127,7 @@ _PLAIN = _split(
     """
 )
 _NOISE = _split("response responses submissions essays texts answers replies outputs papers candidates students")
-# Who wrote what is graded, and what it is.
+# Words for the author of the submission, and for the submission.
 _SUBJECTS = _split(
     """
     student candidate pupil learner writer author applicant participant examinee contestant model assistant
@@ -196,7 +196,7 @@ _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
 def find_emptiness(words: Phrasing) -> Empty | None:
-    """How a criterion lacks content; None if it names something to look for.
+    """Return how a criterion lacks content; None if it names something to look for.
 
     Example:
         >>> [find_emptiness(Phrasing(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]

@@ -21,7 +21,7 @@ def _check_count(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def _apply(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[RawRubric], Iterator[Hit]]:
-    """A function that applies a rule to each criterion; `find` returns the problem and how to fix it."""
+    """Return a function that applies a rule to each criterion; `find` returns the problem and how to fix it."""
 
     def find_hits(rubric: RawRubric) -> Iterator[Hit]:
         for position, criterion in enumerate(rubric.criteria, 1):
@@ -73,7 +73,7 @@ def _check_language(rubric: RawRubric) -> Iterator[Hit]:
     if wanted is None:
         return
     read = rubric.judged
-    # Together they have enough words to detect a language; one criterion alone often does not.
+    # All criteria together have enough words to detect a language; a single one often does not.
     whole = detect_language("\n".join(criterion.wording.own for _, criterion in read))
     if len(read) > 1 and whole not in (None, wanted):
         yield Hit(None, f"the criteria are in {whole!r}, and the query is in {wanted!r}", _ADVICE)

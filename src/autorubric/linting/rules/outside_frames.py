@@ -1,4 +1,4 @@
-"""Frames that point at what the judge is not shown: documents, lessons, people's opinions, earlier messages."""
+"""Phrases that refer to what the judge does not see: documents, lessons, people's opinions, earlier messages."""
 
 from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Phrasing
@@ -19,7 +19,7 @@ _OWN_PLACE = match_any(
     recording, transcripts?, meeting, briefing, workshop, tutorial, test suite, report card, file, folder, wiki
     intranet, playbook, style sheet, study guide, template, notebook"""
 )
-"""An answer can be about these as well (code has classes and files), so they need an owner or a date."""
+"""An answer can contain these as well (code has classes and files), so they need an owner or a date."""
 _PREPOSITION = (
     r"(?:in|on|from|of|at|per|with|to|by|see|using|under|about|against|during|as|like|via|matching|following)"
 )
@@ -146,7 +146,7 @@ _HEADS = frozenset(
 
 
 def find_outside_reference(words: Phrasing, asked: str) -> str:
-    """The words of a criterion that point at something outside; empty if there are none or the query has it.
+    """Return the words of a criterion that refer to something outside; empty if none do or the query has them.
 
     Example:
         >>> criterion = Phrasing("Uses the method shown in the lecture.")

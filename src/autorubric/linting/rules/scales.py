@@ -91,7 +91,7 @@ _ASKED_ZH = compile_late(
 
 
 def find_asked_grade(words: Phrasing) -> re.Match[str] | None:
-    """The words with which a criterion asks for a grade; None if it asks for none.
+    """Return the words with which a criterion asks for a grade; None if it asks for none.
 
     Example:
         >>> find_asked_grade(Phrasing("How well is it argued? Award 0-5."))[0], find_asked_grade(Phrasing("Is kind"))

@@ -120,7 +120,7 @@ _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
 
 def find_verdict_command(words: Phrasing) -> re.Match[str] | None:
-    """The words of a criterion that tell the judge its verdict; None if there are none.
+    """Return the words of a criterion that tell the judge its verdict; None if there are none.
 
     Example:
         >>> find_verdict_command(Phrasing("Every candidate gets this mark, whatever they wrote."))[0]
@@ -205,7 +205,7 @@ _LONGEST_ORDER = 80
 
 
 def find_forced_verdict(criterion: Phrasing) -> str:
-    """The words in which a criterion tells the judge its verdict; empty if there are none."""
+    """Return the words in which a criterion tells the judge its verdict; empty if there are none."""
     if criterion.size > _LONGEST_ORDER:
         return ""
     text = criterion.own

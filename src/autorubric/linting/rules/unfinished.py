@@ -78,7 +78,7 @@ _SLOT_MARKS = Hints(
 
 
 def find_leftover(words: Phrasing) -> str:
-    """A leftover of drafting in a criterion; empty if there is none.
+    """Return a leftover of drafting in a criterion; empty if there is none.
 
     Example:
         >>> [find_leftover(Phrasing(text)) for text in ("Delete this row", "Names {city}.", "[city]", "A city.")]
@@ -139,7 +139,7 @@ _NOTHING = compile_late(
     r"|requirement|item|rubric(?: item)?|标准|准则|条目) ?#?\d*)\W*",
     re.IGNORECASE,
 )
-# A quick test: a text without any of these cannot match.
+# A fast pre-check: a text without any of these cannot match.
 _HINTS = Hints(
     "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
     "to be added, to be confirmed, later), soon), here), in), later], soon], here], in], todo, tbd, tbc, fixme, "

@@ -23,7 +23,7 @@ _FIGURE = match_any(
 
 
 class _UnseenKind(NamedTuple):
-    """Something that the judge does not see: the pattern of its names and its hints, what it is, what to do."""
+    """Something that the judge does not see: the pattern of its names with hints, its description, and the advice."""
 
     pattern: re.Pattern[str]
     hints: Hints
@@ -227,7 +227,7 @@ def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
             # After the entries of a list, "above" refers to the criterion itself.
             own = criterion.wording.own
             found = _find_words(kind, own.split("\n")[0] if kind is _OTHER_CRITERION else own)
-            # The judge sees what the query mentions.
+            # The judge can see what the query mentions.
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)
                 break
@@ -240,14 +240,14 @@ def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def find_unseen_text(criterion: str, query: str) -> str:
-    """How a criterion mentions a reference, other responses or the response time; empty if the query does too."""
+    """Return how a criterion mentions a reference, other responses or response time; empty if the query does too."""
     own, asked = Phrasing(criterion).own, query.lower()
     found = (_find_words(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _find_words(kind, asked))
     return next((words for words in found if words and words not in asked), "")
 
 
 def has_criterion_reference(wording: Phrasing) -> bool:
-    """Whether a criterion mentions other criteria."""
+    """Return whether a criterion mentions other criteria."""
     return bool(_find_words(_OTHER_CRITERION, wording.own))
 
 

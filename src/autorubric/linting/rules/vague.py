@@ -1,4 +1,4 @@
-"""Subjective words, and demands that leave their measure open: how many, what is relevant, what a reader feels."""
+"""Subjective words, and demands without a measure: how many, what is relevant, what a reader feels."""
 
 import re
 
@@ -320,7 +320,7 @@ _LONGEST_OPEN = 60
 
 
 def find_unmeasured(words: Phrasing, weight: float = 1) -> str:
-    """The words of a demand that leave its measure open; empty if there are none.
+    """Return the words of a demand without a measure; empty if there are none.
 
     Example:
         >>> [find_unmeasured(Phrasing(f"Gives several examples{end}")) for end in (".", ", e.g. a dog.")]
@@ -330,7 +330,7 @@ def find_unmeasured(words: Phrasing, weight: float = 1) -> str:
         return ""
     text = words.bare.strip()
     found = _OPEN_ZH.search(text) if words.chinese else _find_open_english(text)
-    # "Contains several typos" is a fault as it stands.
+    # "Contains several typos" is a fault without a number.
     if found is None or (weight < 0 and found.groupdict().get("amount")):
         return ""
     named = next((group for group in found.groupdict().values() if group), found.group())

@@ -107,6 +107,12 @@ class Address:
         return self._refused_at > self._passed_at
 
 
+def is_about_server(fault: Fault) -> bool:
+    """Whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
+    is_timeout = fault.kind == "timeout" and not fault.maybe_billed  # no connection
+    return is_timeout or (fault.kind in ("server", "network") and fault.status != 500)
+
+
 def _may_be_firewall(fault: Fault) -> bool:
     """Whether a firewall or proxy may have refused a text: they answer with a page, not as the endpoint does."""
     return fault.page and fault.status in (403, 405)

@@ -108,8 +108,7 @@ class ChatModel:
         self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
         self._account = self._endpoints.find_account_slots(self.endpoint)
         self._account.join(self, config.max_parallel_requests)
-        self._endpoints.add_model()
-        self._closed = False
+        self._endpoints.models.add(self)
         self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         attempts.trace_calls()
 
@@ -164,7 +163,7 @@ class ChatModel:
                 tries += 1
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
-                    gates[0].note_reply()
+                    gates[0].note_reply(outcome.latency)
                     self._dialect.note_reply(body, is_probe=asking.constrained != request.constrained)
                     self._dialect.context.note_usage(request, outcome.usage)
                     limit = terms.cap_limit(asking.max_tokens or self._asked)
@@ -179,9 +178,11 @@ class ChatModel:
                 is_doubted = self._dialect.must_omit_schema(body, before, outcome)
                 earlier = None if is_doubted or gates[0].is_down_since(replies) else before
                 before, outcome, replies = outcome, mark_final_if_same(earlier, outcome), gates[0].replies
-                is_held = self._notify(request, outcome, gates, ahead, reservation)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
-                wait = retries.compute_wait(outcome, time.monotonic(), is_held=is_held)
+                gates[0].note_fault(outcome, request.item, retries.began)
+                wait = retries.compute_wait(
+                    outcome, time.monotonic(), is_held=self._notify(outcome, gates, ahead, reservation)
+                )
                 self._report(request, tries, outcome, wait)
                 end = gates[0].find_end(self.name, outcome, self._config, is_patient=reservation.outages is not None)
                 if wait is None or end is not None:
@@ -196,7 +197,10 @@ class ChatModel:
     async def _wait_to_retry(
         self, wait: float, fault: Fault, tries: int, reservation: Reservation, ahead: list[Gate]
     ) -> None:
-        """Reserve another attempt; where the budget refuses it, the call fails with what the endpoint said."""
+        """Wait, then reserve another attempt; where the budget refuses it, the call fails with the last fault."""
+        reservation.count_retry(rate_limited=fault.kind == "rate_limit")
+        await asyncio.sleep(wait)
+        await pass_turn(fault, ahead)  # no call waits for one that waits for the budget
         if fault.maybe_billed:
             try:
                 await reservation.extend()
@@ -205,17 +209,16 @@ class ChatModel:
                 message = f"{failure.message}; not retried: {error.failure.message}"
                 raise CallError(dataclasses.replace(failure, message=message)) from None
             reservation.note_sent(False)
-        reservation.count_retry(rate_limited=fault.kind == "rate_limit")
-        await asyncio.sleep(wait)
-        await pass_turn(fault, ahead)
 
     async def close(self) -> None:
         """Leave the endpoint; the last model to leave closes the connections."""
-        if not self._closed:
-            self._closed = True
+        open_models = self._endpoints.models
+        if self in open_models:
+            open_models.remove(self)
             self._limiter.leave(self)
             self._account.leave(self)
-            await self._endpoints.remove_model()
+            if not open_models:
+                await self._endpoints.aclose()
 
     async def _try(self, request: Request, reservation: Reservation, gates: Sequence[Gate]) -> _Attempted | None:
         """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""
@@ -337,17 +340,10 @@ class ChatModel:
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
         attempts.emit(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
-    def _notify(
-        self, request: Request, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], reservation: Reservation
-    ) -> bool:
-        """Tell the calls behind this one what it met; return whether it waits for the end of an outage.
-
-        No call waits for one that waits for the budget.
-        """
+    def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], reservation: Reservation) -> bool:
+        """Tell the calls behind this one what it met; return whether it waits for the end of an outage."""
         failure = dataclasses.replace(self.build_failure(fault, 0), sent=False)
-        waits_for_budget = fault.maybe_billed and reservation.budget is not None
         gate, outages = gates[0], reservation.outages
-        gate.note_fault(fault, request.item)
         if outages is not None:
             outages[self.name] = gate.describe_outage
         if fault.kind in ("auth", "quota", "unreachable"):
@@ -358,7 +354,7 @@ class ChatModel:
             gate.refuse(failure)
             gates[1].open()
             ahead.clear()
-        elif gate.must_hold(fault, is_patient=outages is not None) and not waits_for_budget:
+        elif gate.must_hold(fault, is_patient=outages is not None):
             gate.hold()
             gates[1].open()
             return gate.replies > 0

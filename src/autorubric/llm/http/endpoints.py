@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from autorubric.files.descriptors import count_free_connections
 from autorubric.llm.http.limiter import Limiter, Slots
@@ -21,7 +21,7 @@ class Endpoints:
 
     `max_in_flight` bounds the concurrent requests to an endpoint whose model sets no limit, `total` those to all
     endpoints (fewer if the process may not open as many files), within one event loop. `aclose`, and closing the
-    last model that uses the connections, closes them; what was learned about endpoints stays.
+    last of the open `models`, closes the connections; what was learned about endpoints stays.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Endpoints:
         self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
-        self._models = 0
+        self.models = WeakSet[object]()
 
     def find_account_slots(self, endpoint: Endpoint) -> Slots:
         """The slots that all open models of the process share at this address with this key."""
@@ -55,16 +55,6 @@ class Endpoints:
         """What this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
         return self._dialects.setdefault(where, Dialect(*where))
-
-    def add_model(self) -> None:
-        """Count one more model that uses the connections."""
-        self._models += 1
-
-    async def remove_model(self) -> None:
-        """Count one model fewer; the last one closes the connections."""
-        self._models -= 1
-        if self._models <= 0:
-            await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections."""

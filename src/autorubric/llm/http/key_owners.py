@@ -1,5 +1,6 @@
 """Who receives a key: one variable may not send its key to several owners of endpoints."""
 
+import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
@@ -9,6 +10,8 @@ from autorubric.llm.http.providers import AZURE_HOSTS, find_provider_name, resol
 from autorubric.llm.http.secrets import is_private
 
 _NO_KEY = "not-sent"
+_REGION = re.compile(r"(?:[a-z]+-)+(?:north|south|east|west|central)[a-z]*-?\d")
+"""A label of a cloud's hosts; the keys of Bedrock and Hugging Face are valid in all regions."""
 
 
 def check_key_owners(
@@ -31,16 +34,17 @@ def check_key_owners(
     if len(names) > 1:
         raise ConfigError(
             f"the key in {key_env} would be sent to {' and '.join(names)}; set the key variable of each provider "
-            "(such as OPENAI_API_KEY) or role instead, or pass one --base-url for all"
+            "(such as OPENAI_API_KEY) or role instead, pass one --base-url for all, or use host names of one domain"
         )
 
 
 def _find_owner(host: str) -> str | None:
-    """The provider at a host, else its domain, whose hosts may share a key; None in private networks."""
+    """The provider at a host, else its domain, whose hosts and regions may share a key; None in private networks."""
     if is_private(host):
         return None
     if host.endswith(AZURE_HOSTS):
         return "azure"
     labels = host.split(".")
+    domain = ["*" if _REGION.fullmatch(label) else label for label in labels[1:]]
     is_name = len(labels) > 2 and not labels[-1].isdigit()
-    return find_provider_name(host) or (".".join(labels[1:]) if is_name else host)
+    return find_provider_name(host) or (".".join(domain) if is_name else host)

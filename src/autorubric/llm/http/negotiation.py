@@ -3,12 +3,14 @@
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.address import is_about_server
 from autorubric.llm.http.allowed_tokens import Context, find_allowed_tokens, find_sent_limit
 from autorubric.llm.http.retry import UNEXPLAINED, Fault
 from autorubric.llm.request import CallError, Failure
@@ -172,12 +174,8 @@ FEWEST_FAILED = 8
 """The minimum number of failed attempts in that time."""
 FEWEST_ITEMS = 4
 """The minimum number of items that they are about, once the endpoint has replied: one text can cause all of its."""
-
-
-def is_about_server(fault: Fault) -> bool:
-    """Whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
-    is_timeout = fault.kind == "timeout" and not fault.maybe_billed  # no connection
-    return is_timeout or (fault.kind in ("server", "network") and fault.status != 500)
+FEWEST_ITEMS_WITH_500 = 16
+"""The same if the last was an HTTP 500, which texts cause more often."""
 
 
 class Gate:
@@ -191,11 +189,11 @@ class Gate:
         self.is_open = self._is_held = False
         self.replies = 0
         self.refusal: Failure | None = None
-        self.failed = 0  # attempts since the last sign of life that may show that the server is down
-        self._items: set[str] = set()  # what they were for
+        self._failed: Counter[str] = Counter()  # by item, attempts that failed since the last sign of life
         self._last: Fault | None = None  # of them
         self._held = 0
         self._failed_at = 0.0  # when the first of them failed
+        self._worked_at = 0.0  # when the latest request that had a reply was sent
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
 
@@ -220,28 +218,29 @@ class Gate:
     @property
     def is_down(self) -> bool:
         """Whether an endpoint that has replied gives only errors now."""
-        return self.replies > 0 and self.failed >= FEWEST_FAILED and len(self._items) >= FEWEST_ITEMS
+        fewest = FEWEST_ITEMS_WITH_500 if self._last and self._last.status == 500 else FEWEST_ITEMS
+        return self.replies > 0 and self._failed.total() >= FEWEST_FAILED and len(self._failed) >= fewest
 
     def describe_outage(self) -> tuple[float, str] | None:
         """For how long the server has failed, and its last words; None if it works or a single call has failed."""
-        if self._last is None or not self.failed or not (self._is_held or self.is_down):
+        if self._last is None or not self._failed or not (self._is_held or self.is_down):
             return None
         return time.monotonic() - self._failed_at, self._last.message
 
-    def note_fault(self, fault: Fault, item: str) -> None:
-        """Count a failed attempt of a request about `item`."""
-        if is_about_server(fault) or (self.replies and fault.kind == "timeout"):
-            self._failed_at = self._failed_at if self.failed else time.monotonic()
-            self.failed += 1
-            self._items.add(item)
-            self._last = fault
-        elif self.replies and fault.kind not in ("server", "network"):  # the endpoint works
+    def note_fault(self, fault: Fault, item: str, since: float) -> None:
+        """Count a failed attempt about `item`, unless a request that was sent after its first one had a reply."""
+        if is_about_server(fault) or (self.replies and fault.kind in ("server", "timeout")):
+            if self._worked_at < since or self.is_down:
+                self._failed_at = self._failed_at if self._failed else time.monotonic()
+                self._failed[item] += 1
+                self._last = fault
+        elif self.replies:  # the endpoint works
             self._note_alive()
 
     def must_hold(self, fault: Fault, *, is_patient: bool) -> bool:
         """Whether calls go one after the other after this fault; once there were replies, only those of a run do."""
-        is_outage = is_about_server(fault) and is_patient and self.is_down
-        return is_outage if self.replies else is_about_server(fault) or fault.kind in ("server", "network")
+        may_hold = is_about_server(fault) or fault.kind == "server"
+        return may_hold and (not self.replies or (is_patient and self.is_down))
 
     def hold(self) -> None:
         """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
@@ -257,32 +256,33 @@ class Gate:
         if self.replies:
             self._note_alive()
         else:
-            self.is_open, self._held, self.failed = False, 0, 0
-            self._items.clear()
+            self.is_open, self._held = False, 0
+            self._failed.clear()
 
     def find_end(self, name: str, fault: Fault, config: LLMConfig, *, is_patient: bool = True) -> Failure | None:
         """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
-        enough = self.failed >= max(FEWEST_FAILED, config.max_retries + 2) and not self.replies
+        failed = self._failed.total()
+        enough = failed >= max(FEWEST_FAILED, config.max_retries + 2) and not self.replies
         patience = max(OUTAGE_PATIENCE, config.timeout) if self.replies else PATIENCE
         seconds = time.monotonic() - self._failed_at
         if fault is not self._last or seconds < patience or not (enough or (is_patient and self.is_down)):
             return None
         which = f"for {seconds / 60:.0f} minutes, in the last" if self.replies else "in the first"
-        return Failure("no_reply", f"{name}: no reply {which} {self.failed} attempts; the last: {fault.message}")
+        return Failure("no_reply", f"{name}: no reply {which} {failed} attempts; the last: {fault.message}")
 
     def is_down_since(self, replies: int) -> bool:
         """Whether an endpoint that worked has sent no more than these replies so far."""
         return 0 < self.replies == replies
 
-    def note_reply(self) -> None:
+    def note_reply(self, latency: float) -> None:
         """Count a reply, and open the gate if it is held."""
         self.replies += 1
-        if self.failed or self._is_held:
+        self._worked_at = max(self._worked_at, time.monotonic() - latency)
+        if self._failed or self._is_held:
             self._note_alive()
 
     def _note_alive(self) -> None:
-        self.failed = 0
-        self._items.clear()
+        self._failed.clear()
         if self._is_held:
             self.open()
 
@@ -328,8 +328,8 @@ def open_gates(ahead: list[Gate]) -> None:
 
 
 async def pass_turn(fault: Fault, ahead: list[Gate]) -> None:
-    """Let another waiting call go first after a fault that is not about one request."""
-    if not is_about_server(fault) or not ahead:
+    """Let another waiting call go first after a fault that is not about one request, and in an outage."""
+    if not ahead or not (is_about_server(fault) or any(gate.replies for gate in ahead)):
         return
     for gate in ahead:
         gate.leave(again=True)

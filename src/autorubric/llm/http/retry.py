@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
@@ -318,7 +319,7 @@ class Backoff:
 
 
 class Retries:
-    """The retries of one call.
+    """The retries of one call, which `began` when its first attempt failed.
 
     Faults of the endpoint use up `most`. Rate limits do not, since the call waits for its turn rather than fails:
     they end it after `REFUSED_FOR` seconds and more than `most` of them. With `most` at 0 nothing is retried.
@@ -328,6 +329,7 @@ class Retries:
         self._most, self._backoff = most, backoff
         self._faults = self._refusals = 0
         self._refused_at = math.inf
+        self.began = time.monotonic()
 
     def compute_wait(
         self, fault: Fault, now: float, rng: random.Random = _RANDOM, *, is_held: bool = False

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import finalize
 
 from autorubric.core.values import value_class
 from autorubric.errors import ConfigError
@@ -100,6 +101,7 @@ class Transport:
         self._connector: aiohttp.TCPConnector | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: AsyncGenerator[None, None] | None = None
+        self._ending: finalize[[asyncio.AbstractEventLoop, aiohttp.TCPConnector], Transport] | None = None
         self._targets: dict[tuple[str, int], _Target] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
@@ -149,10 +151,12 @@ class Transport:
         loop = asyncio.get_running_loop()
         if self._connector is not None and self._loop is loop and not self._connector.closed:
             return self._connector
-        if self._connector is not None:
-            self._connector._close()  # its event loop is gone, where nothing can be awaited
+        if self._ending is not None:
+            self._ending()
         self._targets.clear()
         self._loop, self._held, self._connector = loop, None, create_connector()
+        self._ending = finalize(self, _close_unused, loop, self._connector)
+        self._ending.atexit = False
         return self._connector
 
     def _build_target(self, url: str, headers: Mapping[str, str]) -> _Target:
@@ -288,6 +292,17 @@ async def _close_with_loop(connector: aiohttp.TCPConnector) -> AsyncGenerator[No
         yield
     finally:
         await connector.close()
+
+
+def _close_unused(loop: asyncio.AbstractEventLoop, connector: aiohttp.TCPConnector) -> None:
+    """Close connections that nobody uses any more, in the thread of their loop while it runs.
+
+    aiohttp reports a connector that is collected before it is closed.
+    """
+    if loop.is_running() and loop is not asyncio._get_running_loop():
+        loop.call_soon_threadsafe(connector._close)
+    else:
+        connector._close()
 
 
 def translate_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:

@@ -7,14 +7,14 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, LedgerError
 from autorubric.files.descriptors import is_exhausted, open_descriptor, write_at
-from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
+from autorubric.llm.records.call_rows import unpack_reply, unseal
 from autorubric.llm.records.database import read_note
 from autorubric.llm.request import Usage
 
@@ -102,9 +102,6 @@ _SPENT = """
     FROM calls WHERE id > :after AND (:role IS NULL OR role = :role)"""
 LOST = "lost spending"
 """The note with the cost of calls whose records are lost, field by field."""
-_FAILED = f"""
-    SELECT id, {READ_COLUMNS} FROM calls JOIN payloads USING (id)
-    WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
 def read_spending(
@@ -123,15 +120,6 @@ def read_spending(
     if after is None and role is None:
         spent = spent.plus(Spending(*read_note(connection, LOST) or ()))
     return last, spent
-
-
-def read_failed_calls(connection: sqlite3.Connection) -> Iterator[CallRow]:
-    """The calls without a reply, oldest first, a page at a time."""
-    last = 0
-    # Whole pages: an open cursor would block checkpoints of the write-ahead log.
-    while page := connection.execute(_FAILED, (last,)).fetchall():
-        for last, *row in page:  # noqa: B007 (the next page starts there)
-            yield read_call(row)
 
 
 Price: TypeAlias = Callable[[Usage], float | None]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from autorubric.errors import LedgerError
 from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
-from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, is_whole, seal, unseal
+from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, is_whole, seal
 
 VERSION = 1
 CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -237,29 +237,12 @@ class ImportRow(NamedTuple):
 def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
     """Record values, replacing earlier imports of the same slots."""
     for record, slot, inputs, value in rows:
-        sealed = seal(_build_name(record, slot, inputs), value)
+        sealed = seal(name_import(record, slot, inputs), value)
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
 
 
-def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: bytes) -> tuple[bytes, Any] | None:
-    """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record.
-
-    None if there is neither.
-
-    Raises:
-        LedgerError: the value is damaged.
-    """
-    query = "SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND"
-    found = connection.execute(f"{query} record = ?", (slot, record)).fetchone()
-    if found is None or found[1] != inputs:  # one OR of both would sort all rows that have these inputs
-        found = connection.execute(f"{query} inputs = ? LIMIT 1", (slot, inputs)).fetchone() or found
-    if found is None:
-        return None
-    own_record, own_inputs, data, digest = found
-    return own_inputs, unseal(_build_name(own_record, slot, own_inputs), data, digest)
-
-
-def _build_name(record: str, slot: str, inputs: bytes) -> bytes:
+def name_import(record: str, slot: str, inputs: bytes) -> bytes:
+    """The name that the digest of an imported value covers."""
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
@@ -267,29 +250,6 @@ def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Con
     """Append a JSON value to those of its kind."""
     query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
     connection.execute(query, (kind, at, *seal(kind.encode(), value)))
-
-
-_OBSERVED = "CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations WHERE"
-
-
-def read_observations(db: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
-    """The observations of a kind after number `after`, with their times, a page at a time.
-
-    A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
-    """
-    name, damaged, last = kind.encode(), 0, after
-    first = f"SELECT {_OBSERVED} id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"
-    kinds = [name, *(other for other, *sealed in db.execute(first, (after,)) if not is_whole(other, *sealed))]
-    marks = ", ".join("?" * len(kinds))
-    query = f"SELECT id, at, {_OBSERVED} CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
-    while page := db.execute(query, (*kinds, last)).fetchall():
-        for last, at, stored, data, digest in page:  # noqa: B007 (the next page starts there)
-            if is_whole(name, data, digest):
-                yield at, unseal(name, data, digest)
-            else:
-                damaged += stored == name
-    if damaged:
-        _LOG.warning("%s: damaged and left out: recorded values of the kind %r (%d)", place, kind, damaged)
 
 
 _LOG = logging.getLogger("autorubric.ledger")

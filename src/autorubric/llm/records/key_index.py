@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from autorubric.llm.records.call_rows import SealedRow, is_whole
+from autorubric.llm.records.call_rows import SealedRow
 from autorubric.llm.records.database import transaction
 
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
@@ -15,7 +15,6 @@ _INDEX = """INSERT OR IGNORE INTO replies
 _INDEXED = "SELECT value FROM meta WHERE name = 'indexed'"
 _FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call WHERE key = ?"
 _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
-_REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 """Minimum and maximum keys that are indexed at a time."""
 
@@ -142,8 +141,3 @@ class KeyIndex:
             # In this order, for readers without the lock: what no longer waits is looked up in the table.
             self._read_to, self._indexed = max(self._read_to, last), last
             self._waiting = {key: call for key, call in self._waiting.items() if call > last}
-
-
-def has_intact_replies(connection: sqlite3.Connection) -> bool:
-    """Whether every recorded reply matches its digest."""
-    return all(is_whole(*row) for row in connection.execute(_REPLIES))

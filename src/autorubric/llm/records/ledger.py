@@ -15,11 +15,19 @@ from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records import database
-from autorubric.llm.records.accounts import SpendingFile, price_calls, read_failed_calls
-from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
+from autorubric.llm.records.accounts import SpendingFile, price_calls
+from autorubric.llm.records.call_rows import (
+    READ_COLUMNS,
+    CallRow,
+    SealedRow,
+    is_whole,
+    read_call,
+    unpack_reply,
+    unseal,
+)
 from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, record_logs
-from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
+from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_began
 from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, create_private_file
 from autorubric.llm.request import Model, Reply, Usage
@@ -28,6 +36,11 @@ from autorubric.llm.sharing import sharing
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
 _LOG = logging.getLogger("autorubric.ledger")
+
+_REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
+_FAILED = f"""
+    SELECT id, {READ_COLUMNS} FROM calls JOIN payloads USING (id)
+    WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
@@ -177,12 +190,18 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def find_import(self, record: str, slot: str, inputs: bytes = b"") -> tuple[bytes, Any] | None:
         """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record."""
         self.check_writable()
-        with database.translate_read_errors(self._place, self.folder):
-            try:
-                return database.read_import(self._connection, record, slot, inputs)
-            except LedgerError:
-                _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
-                return None
+        query = "SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND"
+        found = self._query(f"{query} record = ?", slot, record)
+        if not found or found[0][1] != inputs:  # one OR of both would sort all rows that have these inputs
+            found = self._query(f"{query} inputs = ? LIMIT 1", slot, inputs) or found
+        if not found:
+            return None
+        own_record, own_inputs, data, digest = found[0]
+        try:
+            return own_inputs, unseal(database.name_import(own_record, slot, own_inputs), data, digest)
+        except LedgerError:
+            _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
+            return None
 
     def set_costs(self, models: Iterable[Model]) -> None:
         """Set the cost of recorded calls whose model had no known price until now."""
@@ -224,7 +243,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
         with database.translate_read_errors(self._place, self.folder):
-            return has_intact_replies(self._connection)
+            return all(is_whole(*row) for row in self._connection.execute(_REPLIES))
 
     def keep_spending(self, path: Path) -> None:
         """Also write what was spent to a file from now on."""
@@ -233,8 +252,11 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def read_failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
-        with database.translate_read_errors(self._place, self.folder):
-            yield from read_failed_calls(self._connection)
+        last = 0
+        # Whole pages: an open cursor would block checkpoints of the write-ahead log.
+        while page := self._query(_FAILED, last):
+            for last, *row in page:  # noqa: B007 (the next page starts there)
+                yield read_call(row)
 
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""

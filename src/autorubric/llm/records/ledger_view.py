@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -17,10 +18,12 @@ from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records import database
 from autorubric.llm.records.accounts import Spending, UsageTotals, read_spending
-from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
+from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, is_whole, read_call, unpack_reply, unseal
 from autorubric.llm.records.crash_logs import record_logs
 from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Reply, Usage
+
+_LOG = logging.getLogger("autorubric.ledger")
 
 OBSERVED_BEFORE = "observed_before"
 """The note that contains the number of the last observation of a run that was replaced."""
@@ -49,12 +52,17 @@ _UNANSWERED = f"""
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
         AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key) ORDER BY calls.id"""
 
+_WORST_CASES = "SELECT total(token_bound), total(cost_bound) FROM calls WHERE status != 'ok'"
+
 _REPLY = """
     SELECT data, digest FROM payloads WHERE id = (
         SELECT coalesce(
             (SELECT call FROM replies WHERE key = ?),
             (SELECT min(id) FROM calls WHERE key = ? AND status = 'ok'
                 AND id > (SELECT value FROM meta WHERE name = 'indexed'))))"""
+_OBSERVED = "CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations WHERE"
+_FIRST_OBSERVED = f"""
+    SELECT {_OBSERVED} id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"""
 _CALLS = f"SELECT {READ_COLUMNS} FROM calls LEFT JOIN payloads USING (id) WHERE {{}} = ? ORDER BY calls.id"
 
 
@@ -122,6 +130,11 @@ class LedgerView:
         with database.translate_read_errors(self._place, self.folder):
             return read_spending(self._connection, role=role)[1]
 
+    def sum_worst_cases(self) -> Spending:
+        """The part of what was spent that calls without a reply may have cost, such as those in flight at a kill."""
+        tokens, cost = self._query(_WORST_CASES)[0]
+        return Spending(tokens=int(tokens), cost=cost)
+
     @contextmanager
     def open_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
         """A view of the calls in the logs of killed processes, which the next session records; changes no file."""
@@ -179,9 +192,24 @@ class LedgerView:
         return int(self._query(query, kind, self._find_last_replaced())[0][0])
 
     def list_observations(self, kind: str) -> Iterator[tuple[float, Any]]:
-        """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
-        with database.translate_read_errors(self._place, self.folder):
-            yield from database.read_observations(self._connection, kind, self._find_last_replaced(), self._place)
+        """The observations of a kind since the run was last replaced, with their times, a page at a time.
+
+        A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
+        """
+        name, damaged, last = kind.encode(), 0, self._find_last_replaced()
+        firsts = self._query(_FIRST_OBSERVED, last)
+        kinds = [name, *(other for other, *sealed in firsts if not is_whole(other, *sealed))]
+        marks = ", ".join("?" * len(kinds))
+        query = f"SELECT id, at, {_OBSERVED} CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
+        while page := self._query(query, *kinds, last):
+            for last, at, stored, data, digest in page:  # noqa: B007 (the next page starts there)
+                if is_whole(name, data, digest):
+                    yield at, unseal(name, data, digest)
+                else:
+                    damaged += stored == name
+        if damaged:
+            message = "%s: damaged and left out: recorded values of the kind %r (%d)"
+            _LOG.warning(message, self._place, kind, damaged)
 
     def measure_pace(self) -> CallPace:
         """The pace of calls at the end of the ledger."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.crash_logs import InFlightLog
 from autorubric.llm.records.ledger import Ledger
@@ -45,6 +46,10 @@ class NoRecords:
         stored = asyncio.get_running_loop().create_future()
         stored.set_result(None)
         return stored
+
+    def sum_worst_cases(self) -> Spending:
+        """Nothing: no call is stored."""
+        return Spending()
 
     def keep_note(self, name: str, value: Any, merge: Callable[[Any, Any], Any] | None = None) -> None:
         """Keep a value under a name in memory; there is never a previous one of another process."""

@@ -21,35 +21,35 @@ def _build_parser() -> argparse.ArgumentParser:
         description="Serve chat completions on 127.0.0.1. The first line printed is the base URL.",
     )
     add = parser.add_argument
-    add("--port", type=int, default=0, help="0 takes a free one")
+    add("--port", type=int, default=0, help="port to listen on; 0 means any free port")
     add(
         "--latency",
         default="fixed:0",
         help="fixed:SECONDS or lognormal:MEDIAN,SIGMA, either with +SHARE@SECONDS",
     )
-    add("--fault", action="append", default=[], metavar="NAME=RATE", help="a share of calls that goes wrong")
-    add("--reply-chars", type=int, default=1200, help="about how long answers are")
-    add("--requests-per-second", type=float, help="answer more than that with 429")
+    add("--fault", action="append", default=[], metavar="NAME=RATE", help="share of calls that fail in this way")
+    add("--reply-chars", type=int, default=1200, help="approximate length of replies")
+    add("--requests-per-second", type=float, help="answer 429 above this rate")
     add(
         "--window",
         metavar="SECONDS",
         type=float,
         help="length of the windows of --window-requests and --window-tokens",
     )
-    add("--window-requests", type=int, metavar="N", help="answer more requests in a window with 429")
-    add("--window-tokens", type=int, metavar="N", help="the same for tokens: prompts and max_tokens")
-    add("--window-slides", action="store_true", help="count the last SECONDS instead of windows one after another")
-    add("--retry-after", action="store_true", help="say in a window's 429 when to come back")
+    add("--window-requests", type=int, metavar="N", help="answer 429 after this many requests in a window")
+    add("--window-tokens", type=int, metavar="N", help="the same for tokens, counting prompts and max_tokens")
+    add("--window-slides", action="store_true", help="use a sliding window instead of consecutive ones")
+    add("--retry-after", action="store_true", help="send Retry-After with a window's 429")
     add("--ratelimit-headers", action="store_true", help="send x-ratelimit-* headers with every answer")
-    add("--reject", action="append", default=[], metavar="PARAMETER", help="answer this parameter with 400")
-    add("--key-env", metavar="VARIABLE", help="let in only the key that this environment variable holds")
+    add("--reject", action="append", default=[], metavar="PARAMETER", help="answer 400 if this parameter is sent")
+    add("--key-env", metavar="VARIABLE", help="accept only the key in this environment variable")
     add("--prefix-cache", action="store_true", help="count cached prompt tokens")
     add("--model", action="append", default=[], help="a name to list under /v1/models")
     add("--seed", type=int, default=0)
     add(
         "--until-stdin-closes",
         action="store_true",
-        help="end together with the process that started this one",
+        help="exit when the process that started this one ends",
     )
     return parser
 
@@ -79,7 +79,7 @@ def _parse_window(options: argparse.Namespace) -> RateWindow | None:
 
 
 def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
-    """The endpoint that command-line options describe, not started.
+    """Return the endpoint that command-line options describe, not started.
 
     Raises:
         ConfigError: an option is wrong.

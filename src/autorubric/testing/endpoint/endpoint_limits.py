@@ -35,7 +35,7 @@ class TokenLimits:
     default: int = 4096
 
     def find_refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
-        """Why a request is refused, in the words of OpenAI and vLLM; None if it is accepted."""
+        """Return why a request is refused, in the words of OpenAI and vLLM; None if it is accepted."""
         asked = read_token_limit(body)
         if asked is None:
             return None
@@ -48,7 +48,7 @@ class TokenLimits:
         return None
 
     def cut(self, completion: Completion, body: Mapping[str, Any]) -> Completion:
-        """The completion, truncated at the limit of its request; reasoning counts first."""
+        """Return the completion, truncated at the limit of its request; reasoning counts first."""
         most = read_token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
         left = most - estimate_tokens(len(reasoning))
@@ -63,7 +63,7 @@ class TokenLimits:
 
 
 def read_token_limit(body: Mapping[str, Any]) -> int | None:
-    """The maximum completion tokens of a request; None if it has no limit."""
+    """Return the maximum completion tokens of a request; None if it has no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
 
@@ -104,7 +104,7 @@ class RateWindow:
             raise ConfigError(f"{self} has a limit or a length that is not positive, or is not fixed or sliding")
 
     def open(self) -> OpenWindow:
-        """A new, empty window."""
+        """Return a new, empty window."""
         return OpenWindow(self)
 
 
@@ -165,7 +165,7 @@ class OpenWindow:
 
 
 def _format_span(seconds: float) -> str:
-    """A time as OpenAI writes it: `20ms`, `1.5s`, `1m30s`."""
+    """Return a time as OpenAI writes it: `20ms`, `1.5s`, `1m30s`."""
     if seconds < 1:
         return f"{math.ceil(1000 * seconds)}ms"
     minutes, rest = divmod(seconds, 60)

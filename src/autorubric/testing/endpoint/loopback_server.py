@@ -244,7 +244,7 @@ class LoopbackProcess:
         return self._process.pid
 
     def stats(self) -> dict[str, Any]:
-        """The endpoint's counts."""
+        """Return the endpoint's counts."""
         return self.read_json("/__stats")
 
     def calls_by_body(self) -> dict[str, int]:
@@ -275,6 +275,6 @@ class LoopbackProcess:
             self._process = None
 
     def read_json(self, path: str) -> dict[str, Any]:
-        """What the endpoint says at a path."""
+        """Return what the endpoint says at a path."""
         with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
             return dict(json.load(answer))

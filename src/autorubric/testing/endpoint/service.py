@@ -80,7 +80,7 @@ class Counts:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def summarize(self) -> dict[str, Any]:
-        """The counts as JSON values; of bodies, only the number of distinct ones and of repeated calls.
+        """Return the counts as JSON values; of bodies, only the number of distinct ones and of repeated calls.
 
         Example:
             >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summarize()["repeated_calls"]
@@ -185,7 +185,7 @@ class Service:
         self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
     def answer(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
-        """The answer to a request; `head` is its request line and headers."""
+        """Return the answer to a request; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
             self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
@@ -198,7 +198,7 @@ class Service:
         return self.answer_other(method, path, body, head)
 
     def answer_other(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
-        """The answer to a request that is not for a completion: the list of models, or a 404; subclasses add more."""
+        """Answer a request that is not for a completion: the list of models, or a 404; subclasses add more."""
         if self._is_locked_out(head):
             return ServiceOutcome(401, FAULTS["401"].body or b"")
         if method == "GET" and path.endswith("/models"):
@@ -224,7 +224,7 @@ class Service:
         counts.in_flight -= 1  # last: another thread that sees 0 finds all counts
 
     def make_reply(self, body: dict[str, Any]) -> Completion:
-        """The replier's answer."""
+        """Return the replier's answer."""
         reply = self._behaviour.replier(body)
         return Completion(reply) if isinstance(reply, str) else reply
 
@@ -249,7 +249,7 @@ class Service:
         return key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}"
 
     def _check_limits(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
-        """Whether a limit refuses the request, and the headers about it."""
+        """Return whether a limit refuses the request, and the headers about it."""
         now = time.monotonic()
         wait = self._bucket.wait(now) if self._bucket else 0.0
         if wait > 0:
@@ -273,11 +273,11 @@ class Service:
         return self._complete(body, fault, digest, delay)
 
     def find_rejection(self, body: dict[str, Any]) -> Fault | None:
-        """The answer to an unsupported parameter; None without one."""
+        """Return the answer to an unsupported parameter; None without one."""
         return next((fault for parameter, fault in self._rejections if _has_parameter(body, parameter)), None)
 
     def _find_refusal(self, body: dict[str, Any], digest: str) -> ServiceOutcome | None:
-        """The refusal of a request with unsupported parameters or limits; None if it is accepted."""
+        """Return the refusal of a request with unsupported parameters or limits; None if it is accepted."""
         rejection = self.find_rejection(body)
         if rejection is not None:
             return self._fail(rejection, digest, delay=0.0)

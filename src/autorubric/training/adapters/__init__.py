@@ -4,7 +4,7 @@ from autorubric.training.rewards import Reward, RewardFailed, refuse_gap
 
 
 def require_value(reward: Reward) -> float:
-    """The value of a reward, for trainers that cannot represent a missing one.
+    """Return the value of a reward, for trainers that cannot represent a missing one.
 
     Raises:
         RewardFailed: the reward is missing.

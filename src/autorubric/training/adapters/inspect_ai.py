@@ -7,14 +7,14 @@ from autorubric.training.rewarder import RewardSource, Sample
 
 
 def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
-    """A scorer whose value is the reward, with the criteria in its metadata.
+    """Return a scorer whose value is the reward, with the criteria in its metadata.
 
-    The rubric is read from the sample's metadata. Where a judgment failed the score is `Score.unscored`, which
-    metrics leave out.
+    The rubric is read from the sample's metadata. If a judgment failed, the score is `Score.unscored`, which metrics
+    leave out.
 
     Args:
         source: gives the rewards.
-        rubric: the metadata key of the rubric; by default the first of rubric, rubrics, Rubrics, reward_model.
+        rubric: the metadata key of the rubric; by default the first of rubric, rubrics, Rubrics and reward_model.
     """
     from inspect_ai.scorer import Score, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState

@@ -12,7 +12,7 @@ _TEXT = ("text", "input_text", "output_text")
 
 
 def rubric_server(source: RewardSource, *, rubric: str | None = None, reference: str | None = None) -> Any:
-    """A resources server class for NeMo Gym.
+    """Return a resources server class for NeMo Gym.
 
     Write the `app.py` of your server:
 
@@ -24,12 +24,12 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
     A row has the rubric next to `responses_create_params`. The reply of `verify` repeats the row and has `reward`,
     `rubric_criteria`, `rubric_coverage` and `rubric_closed`. A reward that is missing raises Gym's `JudgeError`,
     so that the rollout counts as failed and not as 0; Gym before 0.5 lacks that error, so the request fails.
-    It also fails where an audit says that training should stop (`RewardGap`).
+    It also fails if an audit says that training should stop (`RewardGap`).
 
     Args:
         source: gives the rewards.
-        rubric: the field that holds the rubric; by default the one with a usual name, such as rubric or rubrics.
-        reference: the field that holds the reference answer, if any.
+        rubric: the field with the rubric; by default the one with a usual name, such as rubric or rubrics.
+        reference: the field with the reference answer, if any.
     """
     from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
     from pydantic import ConfigDict
@@ -52,7 +52,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
         """Gives rewards by rubrics."""
 
         async def verify(self, body: Any) -> Any:
-            """The row with its reward."""
+            """Return the row with its reward."""
             row = body.model_dump()
             [reward] = await source.rewards([read_row(row, rubric, reference)])
             refuse_gap([reward])
@@ -66,13 +66,13 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
             }
             return RubricVerifyResponse(**row | found)
 
-    # FastAPI reads these, and cannot see classes of a function by their names.
+    # FastAPI reads these annotations, and cannot resolve the names of classes defined in a function.
     RubricServer.verify.__annotations__ = {"body": RubricVerifyRequest, "return": RubricVerifyResponse}
     return RubricServer
 
 
 def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str | None = None) -> Sample:
-    """The sample in the body of a verify request.
+    """Return the sample in the body of a verify request.
 
     The query is the messages of `responses_create_params.input`, after its `instructions`, without tool calls and
     their results. The submission is the text of the last message in `response.output`.
@@ -102,7 +102,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
 
 
 def _read_messages(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The messages among the items of a response or of its input."""
+    """Return the messages among the items of a response or of its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
     return [{"role": item["role"], "content": extract_text(item.get("content"), _TEXT)} for item in messages]
 

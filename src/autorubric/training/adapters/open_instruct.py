@@ -23,13 +23,13 @@ PERSISTENT, EVOLVING = "persistent", "evolving"
 def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
     """Define a verifier for open-instruct that grades by the rubric in the ground truth.
 
-    open-instruct builds every verifier that is defined when it starts, so call this in a module that is imported
-    before that, such as your copy of the training script. The name `rubric` replaces open-instruct's own verifier;
-    its rows have the dataset `general_rubric`, so train with `--remap_verifier general_rubric=rubric`. The verifier
-    is sent to the actors that generate: give it `HttpRewards`, so that all share one `autorubric serve`.
+    open-instruct builds every verifier that is defined when it starts, so call this function in a module that is
+    imported earlier, such as your copy of the training script. The name `rubric` replaces open-instruct's own
+    verifier; its rows have the dataset `general_rubric`, so train with `--remap_verifier general_rubric=rubric`. The
+    verifier is sent to the actors that generate: give it `HttpRewards`, so that all share one `autorubric serve`.
 
     As in open-instruct, the text in the last `<answer>` is graded, or the whole response if there is none. A missing
-    reward raises, where open-instruct's own verifier gives 0. A `RewardGap` is raised where an audit says that
+    reward raises an error, while open-instruct's own verifier gives 0. A `RewardGap` is raised if an audit says that
     training should stop.
 
     Args:
@@ -47,14 +47,14 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
         async def async_call(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
-            """The verification result of one response."""
+            """Return the verification result of one response."""
             [reward] = await source.rewards([read_label(prediction, label, query, len(tokenized_prediction))])
             return VerificationResult(require_value(reward))
 
         def __call__(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
-            """The same, for callers without an event loop."""
+            """Return the same, for callers without an event loop."""
             [reward] = rewards_now(source, [read_label(prediction, label, query, len(tokenized_prediction))])
             return VerificationResult(require_value(reward))
 
@@ -62,7 +62,7 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
 
 
 def read_label(prediction: str, label: Any, query: str | None = None, length: int | None = None) -> Sample:
-    """The sample of a response and its ground truth, which is JSON text or an object.
+    """Build the sample from a response and its ground truth, which is JSON text or an object.
 
     Raises:
         InputError: the ground truth has no rubric, or the rubric is wrong.
@@ -83,7 +83,7 @@ def read_label(prediction: str, label: Any, query: str | None = None, length: in
 
 
 def ground_truth(query: Query, rubric: Rubric) -> str:
-    """The ground truth of a row, with the kind of each criterion.
+    """Return the ground truth of a row, with the kind of each criterion.
 
     Criteria that evolution added or that are tagged `evolving` are `evolving`; the others, and those tagged
     `persistent`, are `persistent`.
@@ -102,7 +102,7 @@ def ground_truth(query: Query, rubric: Rubric) -> str:
 
 
 def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[int, list[str]]:
-    """The new ground truth of each row by its index, as open-instruct's data loader takes `ground_truth_overrides`.
+    """Return each row's new ground truth by index, as open-instruct's data loader reads `ground_truth_overrides`.
 
     Args:
         rubrics: the query and current rubric of each row, by its index in the training data.

@@ -1,7 +1,7 @@
-"""Rubrics for OpenEnv: ours as an `openenv.core.rubrics.Rubric` with a named child per criterion, and theirs as ours.
+"""Conversion of rubrics to OpenEnv's `openenv.core.rubrics.Rubric`, with a named child per criterion, and back.
 
-OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A missing reward raises, since
-OpenEnv has no value for it. So does a gap that an audit found, if it should stop the training.
+OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A missing reward raises an error,
+because OpenEnv has no value for it. So does a gap found by an audit that should stop the training.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _NAMED = {"action": "the submission", "observation": "the query"}
 def environment_rubric(
     source: RewardSource, rubric: Any, *, submission: Reading | None = None, query: Reading | None = None
 ) -> Any:
-    """An OpenEnv rubric that grades an action by a rubric of this package.
+    """Return an OpenEnv rubric that grades an action by a rubric of this package.
 
     Pass it to `Environment(rubric=…)`. `forward` is a coroutine function, so use `_apply_rubric_async` in
-    `step_async`. After each call, the child of each criterion holds its value in `last_score` (None if the
-    criterion was dropped or its judgment failed) and has run its hooks. A child that is called on its own grades its
-    criterion alone. `state_dict` holds the rubric and `load_state_dict` replaces it.
+    `step_async`. After each call, the child of each criterion has the value in `last_score` (None if the criterion
+    was dropped or its judgment failed) and has run its hooks. A child that is called directly grades only its own
+    criterion. `state_dict` contains the rubric, and `load_state_dict` replaces it.
 
     Args:
         source: gives the rewards.
         rubric: the rubric, in any form that `rubric_from` reads.
         submission: the text to grade, from action and observation; by default the action's only text field.
-        query: what the action answers, from the same; by default there is none.
+        query: the query that the action answers, from action and observation; by default there is none.
 
     Raises:
         InputError: the rubric has no criterion, or one is wrong.
@@ -59,11 +59,11 @@ def environment_rubric(
             self.load_state_dict({"rubric": rubric})
 
         async def forward(self, action: Any, observation: Any) -> float:
-            """The reward; all criteria are judged at the same time."""
+            """Return the reward; all criteria are judged at the same time."""
             return await grading.grade_with_children(self, action, observation)
 
         def state_dict(self) -> dict[str, Any]:
-            """The rubric, as JSON values."""
+            """Return the rubric, as JSON values."""
             return {"rubric": self.rubric.to_dict()}
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -101,7 +101,7 @@ def _make_child(name: str, alone: Rubric, grading: _ActionGrader) -> Any:
 
 @dataclass(frozen=True)
 class _ActionGrader:
-    """Grades actions, and holds the values of the criteria while the children read them."""
+    """Grades actions, and keeps the values of the criteria while the children read them."""
 
     source: RewardSource
     submission: Reading
@@ -115,7 +115,7 @@ class _ActionGrader:
         return value, {name: criterion for name, criterion in reward.criteria.items() if criterion is not None}
 
     async def grade_with_children(self, whole: Any, action: Any, observation: Any) -> float:
-        """The reward of an OpenEnv rubric; each of its children then has its value."""
+        """Return the reward of an OpenEnv rubric, and set the value of each of its children."""
         for child in whole.children():
             child.last_score = None
         value, values = await self.grade(whole.rubric, action, observation)
@@ -130,12 +130,12 @@ class _ActionGrader:
 
 
 def read_environment_rubric(rubric: Any) -> Rubric:
-    """The rubric of this package that is equivalent to an OpenEnv rubric.
+    """Convert an OpenEnv rubric to the equivalent rubric of this package.
 
     Each `LLMJudge` becomes a criterion: its prompt without placeholders is the requirement, and its settings stay
     in `metadata["openenv"]`. A `WeightedSum` gives the weights, and nested ones multiply; all but the last child of a
-    `Sequential` become gates. An `LLMJudge` gives a number, a criterion only met or not met; a `Gate` does not
-    change that.
+    `Sequential` become gates. An `LLMJudge` returns a number, while a criterion is only met or not met, also within a
+    `Gate`.
 
     Args:
         rubric: an `LLMJudge`, or a `WeightedSum`, `Gate` or `Sequential` of them.
@@ -160,7 +160,7 @@ def _read_part(part: Any, path: str, weight: float, problems: list[str], gate: b
         if text:
             yield _build_criterion(part, path, text, weight, gate)
         else:
-            problems.append(f"{where}: the prompt of its LLMJudge asks nothing but placeholders")
+            problems.append(f"{where}: the prompt of its LLMJudge contains nothing but placeholders")
     elif isinstance(part, Gate):
         yield from _read_part(part.rubric, path, weight, problems, gate)
     elif isinstance(part, WeightedSum) and not gate:
@@ -196,7 +196,7 @@ def _build_criterion(judge: Any, path: str, text: str, weight: float, gate: bool
 
 
 def _read_requirement(template: str) -> str:
-    r"""The requirement in a prompt: placeholders are named, and the line that asks for the number is left out.
+    r"""Return the requirement in a prompt: placeholders become names; the line that requests a number is left out.
 
     Example:
         >>> _read_requirement("Rate the tone of {action}.\n\n{observation}\n\nScore (0-1):")
@@ -217,7 +217,7 @@ def _name_criteria(rubric: Rubric) -> list[tuple[str, Criterion]]:
 
 
 def _choose_name(name: str, taken: Mapping[str, Any]) -> str:
-    """A distinct name for a child, without the dots that `get_rubric` would read as a path.
+    """Return a distinct name for a child, without the dots that `get_rubric` would read as a path.
 
     Example:
         >>> _choose_name("a.b", {}), _choose_name("a_b", {"a_b": "the first"})

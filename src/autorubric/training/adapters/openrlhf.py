@@ -19,9 +19,9 @@ _LONGEST = 50
 
 
 def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
-    """A `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
+    """Return a `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
 
-    A missing reward raises. OpenRLHF logs the error, and its training step fails without the sample's reward;
+    A missing reward raises an error. OpenRLHF logs it, and its training step fails without the sample's reward;
     `on_failure='neutral'` of the source's rule avoids that.
 
     Args:
@@ -48,7 +48,7 @@ def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
 
 
 def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Sample]:
-    """The samples of a request; a query is the prompt and the response in one string, with special tokens.
+    """Read the samples of a request; a query is the prompt and the response in one string, with special tokens.
 
     Raises:
         InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
@@ -78,7 +78,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
 
 
 def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The reply of a remote reward model, as JSON values; a missing reward is None.
+    """Return the reply of a remote reward model, as JSON values; a missing reward is None.
 
     `scores` are the rewards clipped to [0, 1]; OpenRLHF filters groups by them.
 
@@ -106,7 +106,7 @@ def _parse_label(text: str, where: str) -> Any:
 
 
 def _strip_special_tokens(text: str) -> str:
-    """The response without the special tokens at its end."""
+    """Return the response without the special tokens at its end."""
     text = text.strip()
     while found := _SPECIAL.search(text[-_LONGEST:]):
         text = text[: len(text) - len(found[0])].rstrip()

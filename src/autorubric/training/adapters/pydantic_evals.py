@@ -10,13 +10,13 @@ from autorubric.training.rewards import RewardFailed
 
 
 def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
-    """An evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
+    """Return an evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
 
-    It raises if a judgment failed; pydantic_evals reports that as an evaluator failure and not as a score.
+    It raises an error if a judgment failed; pydantic_evals reports an evaluator failure instead of a score.
 
     Args:
         source: gives the rewards.
-        rubric: the rubric of all cases; by default each case's metadata holds its own.
+        rubric: the rubric of all cases; by default it is in each case's metadata.
     """
     from dataclasses import dataclass, field
 

@@ -28,7 +28,7 @@ AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | 
 def reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> RewardFunction:
-    """A function for `GRPOTrainer(reward_funcs=…)`.
+    """Return a function for `GRPOTrainer(reward_funcs=…)`.
 
     Args:
         source: gives the rewards.
@@ -40,8 +40,8 @@ def reward_function(
         ConfigError: the installed TRL counts a missing reward as 0 (before 1.6), and the failure policy of `source`
             is `none` or `nan`.
 
-    TRL does not mark evaluations. A column `split` with a value other than `train`, for example in an
-    `eval_dataset`, marks them, and `autorubric drift` leaves them out.
+    TRL does not mark evaluations. To mark them, add a column `split` with a value other than `train`, for example to
+    the `eval_dataset`; `autorubric drift` then leaves them out.
 
     Example:
         >>> from autorubric.training.rewarder import make_rewarder
@@ -62,7 +62,7 @@ def reward_function(
 def async_reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> AsyncRewardFunction:
-    """The same as a coroutine function; TRL awaits all of these together."""
+    """Return the same function as a coroutine function; TRL awaits all of these together."""
     _refuse_zeros(source)
 
     async def reward(*given: Any, **columns: Any) -> list[float | None]:
@@ -76,7 +76,7 @@ def async_reward_function(
 
 
 def stop_callback(source: Rewarder | HttpRewards) -> Any:
-    """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit requests it.
+    """Return a callback for `GRPOTrainer(callbacks=[…])` that ends training after the step with an audit's request.
 
     The trainer ends as after its last step: it saves as configured, and `train()` returns.
 

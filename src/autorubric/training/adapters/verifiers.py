@@ -12,10 +12,10 @@ from autorubric.training.rewarder import RewardSource, Sample
 def trace_reward(
     source: RewardSource, *, rubric: str = "rubric", query: str = ""
 ) -> Callable[[Any, Any], Coroutine[Any, Any, float]]:
-    """A coroutine function of task data and trace that returns the reward of the trace's last reply.
+    """Return a coroutine function of task data and trace that returns the reward of the trace's last reply.
 
-    A missing reward raises, so that verifiers retries the sample instead of scoring it. A `RewardGap` is raised
-    where an audit says that training should stop. Call the coroutine from a method of your task:
+    A missing reward raises an error, so that verifiers retries the sample instead of scoring it. A `RewardGap` is
+    raised if an audit says that training should stop. Call the coroutine from a method of your task:
 
         quality = trace_reward(make_rewarder("openai/gpt-5.1-mini"))
 

@@ -1,7 +1,7 @@
 """Rewards for verl: point `reward.custom_reward_function.path` at this file.
 
 verl calls `compute_score` once per sample, with the settings of `reward_kwargs`, in several reward worker processes.
-With `service` they all ask one `autorubric serve` over HTTP, which then holds limits and records.
+With `service`, they all call one `autorubric serve` over HTTP, which applies the limits and keeps the records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 _PATIENCE = 300.0  # seconds that a submission waits for a busy service
 _Problem: TypeAlias = tuple[str, int, float | None]
-"""The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
+"""The message, the HTTP status (0 without one), and the seconds to wait if the service sends them."""
 
 
 class HttpRewards:
@@ -52,7 +52,7 @@ class HttpRewards:
 
     Args:
         url: the address of the service, such as `http://rewards:8100`.
-        rule: its policy decides what the trainer gets if the reward is missing.
+        rule: only its failure policy is used: what the trainer gets if the reward is missing.
         token_env: the environment variable that contains the service's token.
         timeout: maximum seconds per request.
         retries: maximum retries after transient failures.
@@ -104,7 +104,7 @@ class HttpRewards:
         self._failures = FailureLog(rule)
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order.
+        """Return a reward for each sample, in order.
 
         Raises:
             InputError: the service refuses a sample.
@@ -139,7 +139,7 @@ class HttpRewards:
         return Reward(None, {}, f"service: {problem}")
 
     async def _ask_until_admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The service's answer; requests to a busy service are repeated for up to `_PATIENCE` seconds."""
+        """Return the service's answer; requests to a busy service are repeated for up to `_PATIENCE` seconds."""
         ends = time.monotonic() + _PATIENCE
         while True:
             answer = await self._ask(session, sample)
@@ -164,7 +164,7 @@ class HttpRewards:
 
 
 async def _sleep(seconds: float) -> None:
-    """Sleep 1 to 1.5 times as long, so that callers do not all return at the same time."""
+    """Sleep for a random 1 to 1.5 times this time, so that callers do not all retry at once."""
     await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
@@ -194,7 +194,7 @@ _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "
 _SERVICE = ("service", "token_env", "allow_plain_http")
 _JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", "reasoning", *_SERVICE)
 _COLUMNS = {"query": "prompt", "rubric": "reward_model"}
-"""Settings that name a key of `extra_info`, with the key that is read first."""
+"""Settings that name a key of `extra_info`, with the default key that is tried first."""
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -205,16 +205,16 @@ async def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, float]:
-    """The reward of one sample, and statistics about it; the same keys for every sample.
+    """Return the reward of one sample and its statistics, with the same keys for every sample.
 
     The query and the rubric are read from `extra_info`, under their usual names: first `prompt` and `reward_model`,
     which `convert --to verl` writes. Without a rubric there, `ground_truth` is its JSON text.
 
     Args:
-        data_source: the row's; not used.
+        data_source: the row's data source; not used.
         solution_str: the response.
-        ground_truth: the row's; may be empty.
-        extra_info: the row's; not changed.
+        ground_truth: the row's ground truth; may be empty.
+        extra_info: the row's extra info; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
             `reasoning`, `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`;
@@ -261,7 +261,7 @@ def _read_step(info: Mapping[str, Any]) -> int | None:
 
 
 def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | None]) -> tuple[Any, Rubric]:
-    """The query and the rubric of a row."""
+    """Return the query and the rubric of a row."""
     usual = {role: name for role, name in _COLUMNS.items() if not is_blank(find_rubric(info.get(name)))}
     given = usual | {role: name for role, name in names.items() if name is not None}
     reader = RowReader("extra_info", tuple(_COLUMNS), "{role}: NAME in reward_kwargs", given)
@@ -275,7 +275,7 @@ def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | No
 
 
 def _freeze(value: Any) -> Any:
-    """A setting as a hashable value; OmegaConf has its own lists, and reads `nan` on a command line as a number."""
+    """Return a setting as a hashable value; OmegaConf has its own list type, and parses `nan` as a number."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     return value if isinstance(value, str | int | float | bool | None) else tuple(value)
@@ -302,7 +302,7 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        # Workers of one machine share a ledger; SQLite cannot share one over a network.
+        # Workers of one machine share a ledger; SQLite cannot share a ledger over a network.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{platform.node()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",

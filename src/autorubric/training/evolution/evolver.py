@@ -1,4 +1,4 @@
-"""One evolution of a rubric: retire criteria that no longer separate rollouts, then propose, grade, gate and add."""
+"""One evolution of a rubric: retire criteria that no longer discriminate, then propose, grade, gate and add."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class Evolver:
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        assessor: assesses relevance if the grader has a judge of the user's own, without models.
+        assessor: assesses relevance if the grader has a custom judge without models.
     """
 
     rule: EvolutionRule
@@ -79,7 +79,7 @@ class Evolver:
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
     ) -> tuple[RubricVersion | None, Change]:
-        """The next version of a rubric, or None if it stays as it is, and what was decided.
+        """Return the next version of a rubric, or None if it does not change, and the decisions.
 
         Args:
             version: the newest version.
@@ -122,7 +122,7 @@ class Evolver:
         return _build_next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with one criterion per demand, or None if no criterion can be split; and the change."""
+        """Return the version with one criterion per demand, or None if no criterion can be split; and the change."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         asked = (
@@ -166,7 +166,7 @@ class Evolver:
         item: str,
         change: Change,
     ) -> tuple[list[Criterion], Change]:
-        """The candidates that pass the gates, at most `most_added`, heaviest first; and the change with evidence."""
+        """Return the heaviest candidates that pass the gates, at most `most_added`; and the change with evidence."""
         rows = [build_gate_row(f"m{n}", criterion, version.rubric) for n, criterion in enumerate(version.rubric, 1)]
         new = [
             build_gate_row(f"e1.{n}", criterion, version.rubric, "evolved")
@@ -175,7 +175,7 @@ class Evolver:
         votes = {
             row.id: (_collect_votes(criterion, shown),) for row, criterion in zip(rows, version.rubric, strict=True)
         }
-        # Wait for all before a failure raises: the run may end then, which would lose the replies in flight.
+        # Wait for all before raising a failure, because it may end the run, which would lose replies in flight.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
         graded = _require_answers(judged, "judge")
         votes |= {
@@ -199,7 +199,7 @@ class Evolver:
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
-        """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
+        """Return a gate with a reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
         lack = f"{pluralize(judged, 'rollout')} with a verdict; {least} are needed"
         return ("separates", lack) if judged < least else None
@@ -230,7 +230,7 @@ class Evolver:
         return combine_relevance(answers, [model.name for model, _ in asked], self.rule.gates)
 
     async def _ask_all(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
-        """The values read in the replies to requests, which are sent concurrently."""
+        """Send requests concurrently, and return the values read from the replies."""
         calls = (
             self.ask(model, replace(request, item=item), read, request_again) for model, request, read in requests
         )
@@ -247,7 +247,7 @@ def _require_answers(answers: Sequence[T | Failure], by: str) -> list[T]:
 
 
 def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rule: EvolutionRule) -> list[Criterion]:
-    """The criteria that may retire and whose last `retire_after` verdicts are equal; one of positive weight stays.
+    """Return criteria whose last `retire_after` verdicts are equal and that may retire; one positive criterion stays.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is kind."}, {"requirement": "Is brief."}])
@@ -262,7 +262,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     names = name_criteria(list(rubric))
     found = []
     for name, criterion in zip(names, rubric, strict=True):
-        # The parts of an original criterion are original.
+        # The parts of an original criterion count as original.
         is_original = criterion.requirement in original or (
             IMPROVED in criterion.metadata and not rule.retire_original
         )
@@ -280,7 +280,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
-    """The digest of the evidence of an evolution."""
+    """Return the digest of the rollouts on which an evolution is decided."""
     return digest([[rollout.submission, rollout.reward, dict(rollout.verdicts)] for rollout in rollouts])
 
 
@@ -321,7 +321,7 @@ def _collect_votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[b
 
 
 def _build_criteria(proposals: Sequence[CriterionProposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
-    """Proposals as criteria on the rubric's scale of weights: 10 is the largest weight of the first version."""
+    """Convert proposals to criteria on the rubric's scale: weight 10 is the largest weight of the first version."""
     largest = max(abs(criterion.weight) for criterion in first) or 1.0
     taken = {*name_criteria(list(version.rubric)), *(str(criterion.name) for criterion in version.inactive)}
     made = []
@@ -344,7 +344,7 @@ def _build_criteria(proposals: Sequence[CriterionProposal], version: RubricVersi
 def find_foreign(
     proposals: Sequence[CriterionProposal], version: RubricVersion
 ) -> dict[CriterionProposal, dict[str, str]]:
-    """The proposals in another language than query and rubric, with the reason; both languages must be certain."""
+    """Return proposals in another language than query and rubric, if both languages are certain, with the reason."""
     texts = [as_text(version.query or ""), *(criterion.requirement for criterion in version.rubric)]
     here = detect_language("\n".join(texts))
     found = {proposal: detect_language(proposal.description) for proposal in proposals}
@@ -366,7 +366,7 @@ def _deduplicate(proposals: Sequence[CriterionProposal]) -> list[CriterionPropos
 
 
 def _name_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria with distinct names and valid weights, to be a rubric of their own."""
+    """Return criteria with distinct names and valid weights, so that they can form a rubric."""
     return [
         criterion.model_copy(update={"name": f"c{n}", "weight": 1.0 if criterion.weight > 0 else -1.0})
         for n, criterion in enumerate(criteria)

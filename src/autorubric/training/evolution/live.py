@@ -1,4 +1,4 @@
-"""Evolution during training: which version grades a rollout, and when the next one is made."""
+"""Evolution during training: the version that grades a rollout, and the time of the next evolution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROLLOUT = "rollout"
 """The kind of observation that records a rollout: its lineage, version, step, text, reward and values."""
 
 EVOLUTION_LOCK = "evolution"
-"""A folder in the run directory. The process that holds its lock writes the versions of rubrics."""
+"""A folder in the run directory; only the process that holds its lock writes versions of rubrics."""
 
 _log = logging.getLogger("autorubric.training")
 _AT_ONCE = 4
@@ -49,8 +49,8 @@ class EvolutionPlan:
 
     Attributes:
         writer: the model that proposes criteria: its name, its configuration, or an open model.
-        rule: what it may change.
-        assessor: an open model that assesses relevance, for your own judge; by default the judge's models do.
+        rule: what an evolution may change.
+        assessor: an open model that assesses relevance, for a custom judge; by default the judge's models do.
 
     Example:
         >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after
@@ -63,7 +63,7 @@ class EvolutionPlan:
 
     @asynccontextmanager
     async def opened(self, most: int) -> AsyncIterator[Model]:
-        """The writer, open within the context, with at most `most` concurrent calls."""
+        """Open the writer within the `with` block, with at most `most` concurrent calls."""
         if not isinstance(self.writer, str | LLMConfig):
             yield self.writer
             return
@@ -73,9 +73,9 @@ class EvolutionPlan:
 
 
 class LiveEvolution:
-    """Grades the rollouts of a group by one version, and evolves rubrics between training steps.
+    """Assigns one version to all rollouts of a group, and evolves rubrics between training steps.
 
-    The first submission of a query in a new step ends the steps before it, and the rubric evolves from their rollouts
+    The first submission of a query in a new step ends the earlier steps, and the rubric evolves from their rollouts
     in the background. A new version applies from the step after the last one that has begun, so all rollouts of one
     query and step have the same version. Steps and versions are on disk before a rollout is graded by them.
 
@@ -101,7 +101,7 @@ class LiveEvolution:
         self._replays = Replays(map(self._recall_rollout, kept))
 
     def assign_versions(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples, each with the version of its rubric that grades its step.
+        """Return the samples, each with the version of its rubric that grades its step.
 
         Raises:
             InputError: a sample has no step, or its rubric is a later version instead of version 0.
@@ -203,13 +203,13 @@ class LiveEvolution:
 async def open_evolution(
     out: Path, plan: EvolutionPlan, grader: CriterionGrader, executor: Executor, ledger: Ledger, rule: RewardRule
 ) -> AsyncIterator[LiveEvolution]:
-    """Evolution in a run directory, whose lock the caller holds, with the versions and rollouts of earlier sessions.
+    """Open the evolution in a run directory that the caller has locked, with the state of earlier sessions.
 
     On exit it writes the newest rubrics and their history to `evolved.json`.
 
     Args:
         out: the run directory.
-        plan: who proposes, and what may change; gates of the reward never do.
+        plan: the writer, and what may change; gates of the reward never change.
         grader: judges proposals.
         executor: makes the calls.
         ledger: keeps replies and rollouts.
@@ -232,7 +232,7 @@ async def open_evolution(
 
 
 def read_service_rollouts(out: Path) -> list[RolloutGroup]:
-    """The rollouts that a service with evolution recorded under the newest version of each rubric.
+    """Read the rollouts that a service with evolution recorded under the newest version of each rubric.
 
     Raises:
         InputError: there are none, or a file is damaged.
@@ -257,7 +257,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
 
 
 def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
-    """The lineage of a recorded rollout; the version that graded it was on disk before."""
+    """Return the lineage of a recorded rollout; the version that graded it must be in the log."""
     lineage = lineages.get(row["group"])
     if lineage is None or row["version"] >= len(lineage.versions):
         raise InputError(

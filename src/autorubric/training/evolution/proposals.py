@@ -1,4 +1,4 @@
-"""How rubrics evolve: the rule, criteria that a model proposes, and criteria split by their demands."""
+"""The rule of evolution, criteria proposed by a model, and criteria split by their demands."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,20 +28,20 @@ from autorubric.training.rewards import GATE_TAG
 EVOLUTION_GATES = GateSettings(
     order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0
 )
-"""Unlike in synthesis, a simple majority of relevance judgments rejects: no one reviews a criterion before use."""
+"""Unlike in synthesis, a simple majority of relevance judgments rejects, because nobody reviews the criteria."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvolutionRule:
-    """How rubrics evolve.
+    """The rule for what an evolution may change.
 
     Attributes:
         most_added: maximum criteria that one evolution adds or returns.
         retire_after: a criterion retires when this many of its latest verdicts are equal.
-        most_rollouts: maximum rollouts of a query that the model sees and candidates are graded on.
+        most_rollouts: the maximum number of rollouts per query that the model sees and that candidates are graded on.
         retire_original: whether criteria of the first version may retire too.
         persistent: names of criteria that never retire; those tagged `persistent` or `gate` never do.
-        gates: what a proposal has to pass.
+        gates: the gates that a proposal must pass.
         split: whether to split criteria of the first version that have several demands, before anything else.
 
     Raises:
@@ -82,12 +82,12 @@ class CriterionProposal(NamedTuple):
 
 @cache
 def load_evolve_prompt() -> Template:
-    """The prompt that requests criteria."""
+    """Return the prompt that requests criteria."""
     return Template.from_package("evolve")
 
 
 def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
-    """The request for at most `count` criteria that separate these rollouts."""
+    """Build the request for at most `count` criteria that discriminate between these rollouts."""
     names = name_criteria(list(rubric))
     inputs = {
         "query": "" if query is None else query,
@@ -109,9 +109,9 @@ def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Seq
 
 
 def read_proposals(reply: Reply, count: int) -> Answer[list[CriterionProposal]] | Unreadable:
-    """The proposals in a reply, at most `count`, with a note for each entry that cannot be used.
+    """Read at most `count` proposals in a reply, with a note for each unusable entry.
 
-    An empty list is an answer; a list without a usable entry is not.
+    An empty list is a valid answer; a list without a usable entry is not.
 
     Example:
         >>> text = '{"criteria": [{"title": "Doubt", "description": "Says how sure it is.", "weight": 12}]}'
@@ -155,7 +155,7 @@ PERSISTENT_TAG = "persistent"
 """A criterion with this tag never changes."""
 
 _GATES: tuple[GateName, ...] = ("answerable", "licensed", "surface", "redundant")
-"""Without `separates`: a demand that all rollouts meet was in the rubric before, and stays."""
+"""Without the gate `separates`, because a demand that all rollouts meet was already in the rubric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ class CriterionSplit:
 
     Attributes:
         place: its index in the rubric.
-        name: its name in rewards.
-        parts: the criteria that replace it; they share its weight and keep everything else.
+        name: the criterion's name in rewards.
+        parts: the criteria that replace it; they share its weight and keep all else.
         ids: the ids of the parts for the gates.
     """
 
@@ -176,7 +176,7 @@ class CriterionSplit:
 
 
 def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
-    """The indices of criteria with several demands, except those that never change.
+    """Return the indices of criteria with several demands, except those that never change.
 
     Example:
         >>> both = {"requirement": "States the dose and warns about liver damage."}
@@ -193,13 +193,13 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
 
 
 def is_fixed(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
-    """Whether a criterion, named `name` in rewards, is persistent or a gate."""
+    """Return whether a criterion, named `name` in rewards, is persistent or a gate."""
     fixed = {PERSISTENT_TAG, GATE_TAG} & set(criterion.tags or ())
     return bool(fixed or {name, criterion.id} & {*persistent})
 
 
 def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) -> CriterionSplit:
-    """A criterion in parts that share its weight, each with its provenance, as `improve` records it.
+    """Split a criterion into parts that share its weight, each with the provenance that `improve` records.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Dose", "weight": 6, "requirement": "States A and warns of B."}])
@@ -223,7 +223,7 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
 
 
 def build_gate_rows(rubric: Rubric, splits: Sequence[CriterionSplit]) -> list[Candidate]:
-    """The rows for the gates: the criteria that stay, and the parts of the others."""
+    """Build the rows for the gates: the criteria that stay, and the parts of the others."""
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
     for place, criterion in enumerate(rubric):
@@ -236,7 +236,7 @@ def build_gate_rows(rubric: Rubric, splits: Sequence[CriterionSplit]) -> list[Ca
 
 
 def build_gate_row(name: str, criterion: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
-    """A criterion as a row for the gates, where the largest weight of the rubric is 10."""
+    """Convert a criterion to a row for the gates, scaled so that the rubric's largest weight is 10."""
     largest = max(abs(other.weight) for other in rubric) or 1.0
     size = min(10, max(1, round(abs(criterion.weight) / largest * 10)))
     signed = -size if criterion.weight < 0 else size
@@ -244,7 +244,7 @@ def build_gate_row(name: str, criterion: Criterion, rubric: Rubric, origin: Orig
 
 
 def collect_gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
-    """What each gate decided on a row, with its figures."""
+    """Collect each gate's decision on a row, with its evidence."""
     return {
         decision.gate: {"outcome": decision.outcome, **decision.figures}
         for decision in decisions
@@ -256,7 +256,7 @@ def judge_splits(
     query: Any, rows: Sequence[Candidate], splits: Sequence[CriterionSplit], relevance: Mapping[str, Relevance],
     settings: GateSettings,
 ) -> tuple[list[CriterionSplit], list[dict[str, str]], dict[str, Any]]:  # fmt: skip
-    """The splits whose parts all pass, why the others fail, and the gates' figures by part."""
+    """Return the splits whose parts all pass, the reasons why others fail, and the gates' evidence by part."""
     context = GateContext("" if query is None else query, tuple(rows), Pool((), ("judge",), {}), relevance)
     decisions = decide(context, settings.model_copy(update={"order": _GATES}))
     final = find_final_decisions(decisions)
@@ -284,7 +284,7 @@ def _find_second_part(part: Criterion) -> tuple[str, str] | None:
 def find_refusal(
     name: str, final: Mapping[str, GateDecision], relevance: Mapping[str, Relevance]
 ) -> tuple[str, str] | None:
-    """The gate that a criterion fails, and why; None if it passes. A criterion without relevance judgments fails."""
+    """Return the gate that a criterion fails, and why; None if it passes. Without relevance judgments, it fails."""
     last = final.get(name)
     if last is not None and last.outcome in ("rejected", "rewrite"):
         return last.gate, last.reason
@@ -292,7 +292,7 @@ def find_refusal(
 
 
 def split_rubric(rubric: Rubric, splits: Sequence[CriterionSplit]) -> Rubric:
-    """The rubric with the parts in place of the criteria that were split; the others keep their names in rewards."""
+    """Return the rubric with split criteria replaced by their parts; the others keep their names in rewards."""
     by_place, criteria = {split.place: split for split in splits}, list[Criterion]()
     for place, (name, criterion) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
         split = by_place.get(place)

@@ -13,7 +13,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.training.candidates import read_graded_run
 
 Verdicts = Mapping[str, bool | None]
-"""Verdicts by requirement; None or missing without a verdict."""
+"""Verdicts by requirement; None or missing if there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Rollout:
     Attributes:
         submission: the text.
         reward: its reward; None if a judgment failed.
-        verdicts: by requirement; a multi-choice criterion is met if its value is at least 0.5.
+        verdicts: verdicts by requirement; a multi-choice criterion counts as met if its value is at least 0.5.
     """
 
     submission: str
@@ -41,7 +41,7 @@ class RolloutGroup:
 
 
 def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) -> dict[str, bool | None]:
-    """Verdicts from the values of criteria.
+    """Return verdicts for the values of criteria.
 
     Example:
         >>> map_verdicts(["Is brief.", "Is kind.", "Is right."], [1.0, 0.0, None])
@@ -51,14 +51,14 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
 
 
 def collect_verdicts(report: Report) -> dict[str, bool | None]:
-    """The verdicts of a report; None for a failed or abstained judgment."""
+    """Return the verdicts of a report; None for a failed or abstained judgment."""
     entries: Sequence[AnyCriterionReport] = report.report or ()
     values = [None if entry.is_error else entry.score_value for entry in entries]
     return map_verdicts((entry.criterion.requirement for entry in entries), values)
 
 
 def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
-    """The rollouts of a finished run of `grade` or `select`, by query and rubric.
+    """Return the rollouts of a finished run of `grade` or `select`, by query and rubric.
 
     Raises:
         InputError: the run is damaged or has not finished, or an item has no prompt.
@@ -79,7 +79,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
 
 
 def choose_rollouts(rollouts: Sequence[Rollout], most: int) -> list[Rollout]:
-    """At most `most` rollouts with a reward and distinct texts, spread evenly over the rewards, in their order.
+    """Choose at most `most` rollouts with rewards and distinct texts, spread evenly over the rewards, in their order.
 
     Example:
         >>> answers = [Rollout(text, reward) for text, reward in zip("abcde", (0.0, 0.2, 0.4, 0.6, None))]

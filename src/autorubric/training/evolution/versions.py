@@ -23,7 +23,7 @@ from autorubric.training.observations import digest_group, digest_rubric
 
 VERSIONS_FILE = "rubric_versions.jsonl"
 EVOLVED = "evolved"
-"""The key of a criterion's metadata that says which version added it."""
+"""The metadata key with the version that added a criterion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class RubricVersion:
     """One version of the rubric of a query.
 
     Attributes:
-        query: what the rollouts answer.
-        number: 0 for the rubric that the run began with.
+        query: the query that the rollouts answer.
+        number: the version number; 0 for the rubric that the run began with.
         rubric: the criteria that are graded.
         inactive: criteria that retired and may return.
         from_step: the first training step that it grades; 0 without steps.
@@ -46,7 +46,7 @@ class RubricVersion:
 
     @property
     def digest(self) -> str:
-        """The digest that reward rows contain."""
+        """The digest of the rubric, as reward rows contain it."""
         return digest_rubric(self.rubric)
 
 
@@ -55,13 +55,13 @@ class Change:
     """The outcome of one evolution of a rubric, as the log keeps it.
 
     Attributes:
-        rollouts: the digest of the rollouts that it was decided on.
+        rollouts: the digest of the rollouts on which it was decided.
         added: new criteria, by name.
         returned: inactive criteria that are graded again.
         retired: criteria without variance over the window, now inactive.
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
         note: why there are no proposals; empty if there are.
-        evidence: the gates' figures, by criterion.
+        evidence: the gates' evidence, by criterion.
         split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
 
@@ -76,11 +76,11 @@ class Change:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the rubric stays as it is."""
+        """Whether the rubric does not change."""
         return not (self.added or self.returned or self.retired or self.split)
 
     def to_dict(self) -> dict[str, Any]:
-        """The change as JSON values."""
+        """Return the change as JSON values."""
         fields = {name: value for name, value in asdict(self).items() if name != "split" or value}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
@@ -100,19 +100,19 @@ class Lineage:
         return self.versions[-1]
 
     def has_decided(self, rollouts: str) -> bool:
-        """Whether an evolution on these rollouts, by their digest, is recorded."""
+        """Return whether an evolution on these rollouts, given by their digest, is recorded."""
         return any(change["rollouts"] == rollouts for change in self.changes)
 
     def find_version(self, step: int) -> RubricVersion:
-        """The version by which the rollouts of a training step are graded."""
+        """Return the version that grades the rollouts of a training step."""
         return next(version for version in reversed(self.versions) if version.from_step <= step or not version.number)
 
 
 class VersionLog:
     r"""The log of a run directory, open for appending; the caller holds the lock of the directory.
 
-    A killed process leaves at most one incomplete line, at the end; opening the log cuts it off. If the disk is full,
-    the part of an event that was written is cut off at once, and the event has not happened.
+    A killed process leaves at most one incomplete line at the end, which is removed when the log is opened. If the
+    disk is full, a partly written event is removed at once and does not count.
 
     Example:
         >>> import tempfile
@@ -141,7 +141,7 @@ class VersionLog:
             sync_folder(path.parent)
 
     def begin(self, query: Query | None, rubric: Rubric) -> Lineage:
-        """The lineage that a rubric begins; recorded if it is new."""
+        """Return the lineage that begins with a rubric; record it if it is new."""
         key = digest_group(query, rubric)
         if key not in self.lineages:
             self._append([{"event": "begin", "group": key, **_describe_version(RubricVersion(query, 0, rubric))}])
@@ -165,11 +165,11 @@ class VersionLog:
         return [self.lineages[key] for key in found]
 
     def find(self, query: Query | None, rubric: Rubric) -> Lineage | None:
-        """The lineage that has this rubric as one of its versions; None if there is none."""
+        """Return the lineage that has this rubric as one of its versions; None if there is none."""
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
-        """Record a decision and the resulting version, which is None if the rubric stays as it is."""
+        """Record a decision and the resulting version, which is None if the rubric does not change."""
         made = {} if version is None else _describe_version(version)
         event = "same" if version is None else "version"
         self._append([{"event": event, "group": lineage.group, **made, "change": change.to_dict()}])
@@ -219,7 +219,7 @@ class VersionLog:
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log, for reading only, that another process may be writing; empty if there is none.
+    """Read a log that another process may be writing; empty if there is none.
 
     Raises:
         InputError: the log is damaged.
@@ -232,7 +232,7 @@ def read_log(path: Path) -> VersionLog:
 
 
 def count_changes(lineages: Iterable[Lineage]) -> dict[str, int]:
-    """The number of rubrics, of those that `changed`, and of criteria by what was done with them in all changes."""
+    """Count all rubrics, those that `changed`, and criteria by what happened to them in all changes."""
     found = list(lineages)
     changes = [change for lineage in found for change in lineage.changes]
     counts = {
@@ -243,11 +243,11 @@ def count_changes(lineages: Iterable[Lineage]) -> dict[str, int]:
 
 
 _CHECKSUM = b',"crc32":'
-"""Ends each line, with the CRC-32 of all lines so far, which detects changed, missing and moved lines."""
+"""The end of each line: the CRC-32 of all lines so far, which detects changed, missing and moved lines."""
 
 
 def _read_events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """The events of a log, each with its end offset and the checksum up to there."""
+    """Yield the events of a log, each with its end offset and the checksum up to there."""
     end = total = 0
     try:
         data = path.read_bytes()

@@ -30,7 +30,7 @@ class RewardCall:
 
 
 def read_call(body: bytes) -> RewardCall:
-    """The call in a request's body.
+    """Parse the call in a request's body.
 
     One submission is `{"query", "submission", "rubric"}`; several are `{"items": [...]}` of such objects. OpenRLHF
     sends `{"query": [...], "prompts": [...], "labels": [...]}`, where an entry of `query` is the prompt followed by
@@ -118,7 +118,7 @@ def _read_sample(item: Any, where: str) -> Sample:
 
 
 def _read_openrlhf(value: Mapping[str, Any]) -> RewardCall:
-    """A call of OpenRLHF; of several addresses, it sends samples only to the first, and empty calls to the others."""
+    """Parse a call of OpenRLHF, which sends samples only to the first of several addresses, else empty calls."""
     problems = _find_unknown_keys(value, _OPENRLHF_KEYS, "")
     columns = []
     for key in _OPENRLHF_KEYS:

@@ -1,8 +1,8 @@
-"""The port of a service of several processes: one process accepts, and hands connections to the others in turn.
+"""The port of a service with several processes: one process accepts connections and hands them to the others in turn.
 
-If the processes shared the port, the system would choose by a hash of the address: of eight callers, one of two
-processes gets five on average, and six or more in one of ten cases. A second service could bind the same port
-without an error, and connections that wait at a killed process would be lost.
+If the processes shared the port, the system would choose a process by a hash of the address: of eight callers, one of
+two processes would get five on average, and six or more in one of ten cases. A second service could bind the same
+port without an error, and connections waiting at a killed process would be lost.
 
 The processes share their current counts on a `Board`, in memory that outlives a kill.
 """
@@ -29,7 +29,7 @@ _NO_FILES = 0.2  # seconds until a process with too many open files accepts agai
 
 
 class Door:
-    """Accepts connections and hands each to the next process, over the sockets (`channels`) to them."""
+    """Accepts connections and hands each to the next process over its socket (`channels`)."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
@@ -158,7 +158,7 @@ _SIZE = 64
 
 
 class Board:
-    """A row of numbers for each process of a service.
+    """Counts of each process of a service, in a file that all processes share.
 
     Args:
         file: the descriptor of the file that they share.
@@ -180,7 +180,7 @@ class Board:
 
     @classmethod
     def create(cls, file: IO[bytes], processes: int) -> Board:
-        """A new board in an empty file."""
+        """Return a new board in an empty file."""
         file.truncate(_SIZE * processes)
         return cls(file.fileno(), processes)
 
@@ -193,15 +193,15 @@ class Board:
         _USED.pack_into(self._memory, _SIZE * place + _OPEN.size, int(used.tokens), int(used.pico))
 
     def read_used(self, place: int) -> Amount:
-        """What a process has spent and reserved, even if it was killed."""
+        """Return what a process has spent and reserved, even if it was killed."""
         return Amount(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
 
     def count_open(self) -> int:
-        """The number of open submissions in all processes."""
+        """Return the number of open submissions in all processes."""
         return sum(self.count_open_at(place) for place in range(self._processes))
 
     def count_open_at(self, place: int) -> int:
-        """The number of open submissions in one process."""
+        """Return the number of open submissions in one process."""
         [count] = _OPEN.unpack_from(self._memory, _SIZE * place)
         return int(count)
 
@@ -211,7 +211,7 @@ class Board:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from reserving until the end of the block; a kill releases the lock."""
+        """Prevent other processes from reserving until the end of the `with` block; a kill releases the lock."""
         lock_byte(self._file, 0, wait=True)
         try:
             yield
@@ -220,7 +220,7 @@ class Board:
 
 
 class SharedSeats:
-    """The open submissions of a service of several processes, for one of them to count in and out."""
+    """The count of open submissions in a service with several processes, as one of them sees it."""
 
     def __init__(self, board: Board, place: int) -> None:
         self._board = board
@@ -232,7 +232,7 @@ class SharedSeats:
         return self._board.count_open()
 
     def reserve(self, count: int, room: int) -> int:
-        """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
+        """Add `count` open submissions and return 0; if they exceed the room, add none and return the excess."""
         with self._board.locked():
             over = self._board.count_open() + count - room
             if over <= 0:
@@ -240,5 +240,5 @@ class SharedSeats:
         return max(0, over)
 
     def release(self, count: int) -> None:
-        """Count out `count` submissions."""
+        """Subtract `count` open submissions."""
         self._board.note_open(self._place, self._board.count_open_at(self._place) - count)

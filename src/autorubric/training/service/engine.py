@@ -26,7 +26,7 @@ READMIT_SECONDS = 5.0
 class RewardEngine(RewardPath):
     """Gives rewards, and records replies and rewards in the ledger, which the caller opens and closes.
 
-    A missing reward is None, whatever the rule's policy. An audit plan's own budget is separate from the grader's.
+    A missing reward is None, whatever the rule's policy. The budget of an audit plan is separate from the grader's.
     """
 
     grader: CriterionGrader
@@ -60,11 +60,11 @@ class RewardEngine(RewardPath):
 
     @property
     def stopped(self) -> str | None:
-        """Why it gives no more rewards: ledger, judge, budget or interruption; None while it does."""
+        """Why no more rewards are given: ledger, judge, budget or interruption; None while they are."""
         return self.broken or ("interrupted" if self.interrupted else self.executor.find_refusal(self._judges))
 
     async def check(self, samples: Sequence[Sample]) -> None:
-        """Reject samples that cannot be rewarded, before anything is spent."""
+        """Raise an error for samples that cannot be rewarded, before anything is spent."""
         session = await self.grader.open_session()
         self._judges = session.models.values()
         self._check(samples, session)

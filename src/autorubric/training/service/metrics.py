@@ -1,4 +1,4 @@
-"""The counts of the service, as Prometheus reads them."""
+"""The counts of the service, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ServiceMetrics:
         requests: answered requests, by HTTP status.
         rewards: answered submissions, by outcome.
         buckets: the histogram of seconds per submission.
-        seconds: their sum.
+        seconds: the sum of the seconds.
         compound: the sum of the rewards' shares of points from criteria with several demands, and their number.
         activity: the calls of other processes, by role.
     """
@@ -63,7 +63,7 @@ class ServiceMetrics:
         self.seconds += seconds
 
     def to_dict(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
-        """The counts and these calls, as JSON values for another process."""
+        """Return the counts and these calls as JSON values for another process."""
         return {**vars(self), "activity": {role: asdict(calls) for role, calls in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
@@ -95,7 +95,7 @@ class ServiceMetrics:
         auditor: Auditor | None = None,
         evolution: LiveEvolution | None = None,
     ) -> str:
-        """All metrics in Prometheus' text format, with those of the audit and the evolution."""
+        """Return all metrics in Prometheus' text format, including those of the audit and the evolution."""
         families = [
             _build_counter("requests", "Requests by HTTP status.", self.requests, "status"),
             _build_counter("rewards", "Submissions by outcome.", self.rewards, "outcome"),
@@ -127,7 +127,7 @@ class ServiceMetrics:
 
 
 class _Snapshot(CollectorRegistry):
-    """Current metrics, without registration."""
+    """A collector of the current metrics that is not registered globally."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class _Snapshot(CollectorRegistry):
 
 
 def _build_call_metrics(all_: Sequence[Activity]) -> Iterator[Metric]:
-    """The metrics of judge calls: every role of the service is a judge; panels and audits are summed."""
+    """Yield the metrics of judge calls; every role of the service is a judge, so panels and audits are summed."""
     calls = {
         "paid": sum(a.paid for a in all_),
         "recorded": sum(a.hits for a in all_),
@@ -177,7 +177,7 @@ def _build_gauge(name: str, words: str, value: float) -> Metric:
 
 
 def _build_counter(name: str, words: str, values: Mapping[str, float], label: str = "") -> Metric:
-    """A counter; prometheus_client appends `_total` to its name."""
+    """Return a counter; prometheus_client appends `_total` to its name."""
     family = CounterMetricFamily(f"autorubric_{name}", words, labels=[label] if label else [])
     for key, value in values.items():
         family.add_metric([key] if label else [], value)

@@ -39,19 +39,19 @@ class Refused(AutorubricError):
 
 
 class OwnSeats:
-    """The open submissions of a service of one process; `open` is their number."""
+    """The count of open submissions in a service with one process."""
 
     open = 0
 
     def reserve(self, count: int, room: int) -> int:
-        """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
+        """Add `count` open submissions and return 0; if they exceed the room, add none and return the excess."""
         if self.open + count > room:
             return self.open + count - room
         self.open += count
         return 0
 
     def release(self, count: int) -> None:
-        """Count out `count` submissions."""
+        """Subtract `count` open submissions."""
         self.open -= count
 
 
@@ -70,7 +70,7 @@ class Admission:
 
     @contextmanager
     def entered(self, count: int) -> Iterator[None]:
-        """Reserve room for `count` submissions until the end of the block.
+        """Reserve room for `count` submissions until the end of the `with` block.
 
         Raises:
             Refused: there is no room; the error says when to try again.
@@ -85,7 +85,7 @@ class Admission:
             self._ended.extend([time.monotonic()] * count)
 
     def _estimate_wait(self, over: int) -> int:
-        """The estimated whole seconds until `over` submissions have ended."""
+        """Return the estimated whole seconds until `over` submissions have ended."""
         if len(self._ended) < 2:
             return 1
         span = self._ended[-1] - self._ended[0]
@@ -174,7 +174,7 @@ class RewardService:
         return self._build_response(200, body)
 
     async def answer_health(self, request: web.BaseRequest) -> web.Response:
-        """Answer whether the service can answer calls; needs no token and reveals nothing."""
+        """Report whether the service can answer calls; needs no token and reveals nothing else."""
         if self.engine.broken:
             return self._build_response(503, {"status": "broken", "reason": "the ledger cannot be written"})
         return self._build_response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
@@ -195,7 +195,7 @@ class RewardService:
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def collect_counts(self) -> dict[str, Any]:
-        """The counts of this process, as JSON values for another."""
+        """Return the counts of this process as JSON values for another process."""
         return self.counts.to_dict(self.engine.executor.snapshot())
 
     async def _compute_rewards(self, call: RewardCall) -> list[Reward]:
@@ -238,7 +238,7 @@ class RewardService:
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 
     async def _read_body(self, request: web.BaseRequest) -> bytes:
-        """The request's body. After a rejection, the server's lingering close discards the rest of it."""
+        """Read the request's body. After a rejection, the server's lingering close discards the rest of it."""
         most = self._limits.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
         if (request.content_length or 0) > most:
@@ -278,7 +278,7 @@ _TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "com
 
 
 def build_answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The body that answers a call.
+    """Build the body of the response to a call.
 
     Raises:
         Refused: no sample of an OpenRLHF call has a reward. OpenRLHF sends one sample per call, makes a tensor of the

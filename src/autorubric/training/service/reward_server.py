@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-# Otherwise, callers could fill the log with tracebacks of malformed requests.
+# Callers could otherwise fill the log with tracebacks of malformed requests.
 _malformed = logging.getLogger(f"{__name__}.malformed")
 _malformed.setLevel(logging.CRITICAL)
 
@@ -50,8 +50,8 @@ _LINGER_SECONDS = 10.0
 class Connections(web.Server):
     """Passes requests to `handle`, and closes connections if there are too many.
 
-    It closes a connection of the client (by address) that has the most: the longest idle one, or the newest if all
-    are in use. So no client keeps others out, however many connections it opens and however slowly it sends.
+    It closes a connection of the client (by address) with the most connections: the longest idle one, or the newest
+    if all are in use. So no client can lock others out by many connections or slow sending.
 
     Args:
         handle: answers a request.
@@ -80,7 +80,7 @@ class Connections(web.Server):
         self._idle_seconds = idle_seconds
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a connection in, and close one if there are too many."""
+        """Count a new connection, and close one if there are too many."""
         super().connection_made(handler, transport)
         client = str((transport.get_extra_info("peername") or ("",))[0])
         self._client[handler] = client
@@ -91,7 +91,7 @@ class Connections(web.Server):
             self._drop_one()
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Count a connection out."""
+        """Remove a closed connection from the count."""
         super().connection_lost(handler, exc)
         self._forget(handler)
 
@@ -130,24 +130,24 @@ class Connections(web.Server):
 
 
 def compute_connection_limit() -> int:
-    """The maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
+    """Return the maximum connections of callers: half of the free file descriptors; the judge uses the rest."""
     left = count_free_connections()
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
 
 Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
-"""Lets connections in, for a runner that is set up."""
+"""Starts to accept connections, given a runner that is set up."""
 
 
 def accept_at(listening: socket.socket) -> Open:
-    """Accepts the connections of a listening socket."""
+    """Return a function that accepts connections on a listening socket."""
     return lambda runner: web.SockSite(runner, listening, backlog=BACKLOG).start()
 
 
 async def serve_connections(
     handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
 ) -> bool:
-    """Answer requests until the first of `ends`, then open ones for `grace` seconds; True if a second cuts in."""
+    """Serve until the first of `ends`, then answer open requests for `grace` seconds; True if another one occurs."""
     runner = web.ServerRunner(Connections(handle, compute_connection_limit()), shutdown_timeout=grace)
     await runner.setup()
     try:
@@ -166,7 +166,7 @@ async def serve_connections(
 
 
 LINGER = 0.004
-"""Seconds that a commit waits for others to join it; few, because trainers wait for their reward."""
+"""Seconds for which a commit waits for others to join it; short, because trainers wait for rewards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ async def serve_rewards(
 
 @asynccontextmanager
 async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> AsyncIterator[bool]:
-    """Lock the run directory for a service; yields whether the service replaces another run there.
+    """Lock the run directory for a service; yield whether the service replaces another run there.
 
     Raises:
         InputError: the directory cannot be locked, or contains another run.
@@ -239,7 +239,7 @@ async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) ->
 
 @contextmanager
 def open_service_ledger(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
-    """The open ledger of a service; a run that the service replaces is moved away."""
+    """Open the ledger of a service; a run that the service replaces is moved away."""
     with open_ledger(settings.out, start_over=settings.start_over, linger=LINGER) as ledger:
         if replaces:
             move_run_away(settings.out)
@@ -261,7 +261,7 @@ def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[]
 
 
 def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
-    """The manifest, without the status."""
+    """Return the manifest, without the status."""
     return {
         "kind": "service",
         **settings.record,
@@ -276,9 +276,9 @@ def _describe_plan(audit: AuditPlan) -> dict[str, Any]:
 
 
 def _find_changes(content: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """The differences from the service in a manifest that change rewards.
+    """List the differences that affect rewards from the service in a manifest.
 
-    Manifests without settings are from a version with another default formula.
+    Manifests without settings come from a version with another default formula.
     """
     rules = ("formula", "gates", "overlong", "dropout", "evolution") if "settings" in manifest else ()
     names = [name for name in rules if name in manifest and name in content]

@@ -55,7 +55,7 @@ class DatasetLines:
         return len(self.starts)
 
     def read_item(self, index: int) -> dict[str, Any]:
-        """The record of an item.
+        """Return the record of an item.
 
         Raises:
             InputError: the item does not exist or is damaged.
@@ -79,7 +79,7 @@ class DatasetLines:
         return record
 
     def list_criteria(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The criteria that apply to an item, as JSON values."""
+        """Return the criteria that apply to an item, as JSON values."""
         rubric = record.get("rubric") or self.head.get("rubric") or []
         if isinstance(rubric, Mapping) and "$ref" in rubric:
             name = str(rubric["$ref"]).removeprefix(REF)
@@ -87,18 +87,18 @@ class DatasetLines:
         return [entry for entry in unfold(rubric).entries if isinstance(entry, dict)]
 
     def find_field(self, record: Mapping[str, Any], name: str) -> Any:
-        """A field of an item, or of the dataset if the item has none."""
+        """Return a field of an item, or of the dataset if the item has none."""
         found = record.get(name)
         return self.head.get(name) if found is None else found
 
     def extract_item(self, index: int) -> RubricDataset:
-        """A dataset of this item alone."""
+        """Return a dataset of this item alone."""
         whole = {**self.head, "items": [self.read_item(index)]}
         return RubricDataset.from_json(json.dumps(whole))
 
 
 def _scan(path: Path) -> tuple[dict[str, Any], array[int], int]:
-    """The head, the start of each item, and the end of the last one.
+    """Return the head, the start of each item, and the end of the last one.
 
     Raises:
         ValueError: the file has another layout.
@@ -117,7 +117,7 @@ def _scan(path: Path) -> tuple[dict[str, Any], array[int], int]:
 
 
 def _find_starts(file: BinaryIO, buffer: bytes, at: int) -> tuple[array[int], int]:
-    """The starts and the end of items, from the bytes `held` at offset `at` on."""
+    """Return the starts and the end of items, from the bytes `held` at offset `at` on."""
     starts: array[int] = array("Q")
     if buffer.lstrip().startswith(b"]"):
         return starts, at
@@ -150,15 +150,15 @@ class LazyItems:
         return self._cached(idx)[0].items[0]
 
     def get_item_rubric(self, idx: int, /) -> Rubric:
-        """The rubric that applies to an item."""
+        """Return the rubric that applies to an item."""
         return self._cached(idx)[1]
 
     def get_item_prompt(self, idx: int, /) -> str:
-        """The query that an item answers."""
+        """Return the query that an item answers."""
         return self._cached(idx)[0].get_item_prompt(0)
 
     def get_item_reference_submission(self, idx: int, /) -> str | None:
-        """The reference answer of an item."""
+        """Return the reference answer of an item."""
         return self._cached(idx)[0].get_item_reference_submission(0)
 
     def _read(self, index: int) -> tuple[RubricDataset, Rubric]:

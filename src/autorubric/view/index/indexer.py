@@ -14,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.files.printable import to_utf8
 from autorubric.files.strict_json import decode_json
 from autorubric.jobs.label_source import LabelChoice
-from autorubric.labels.label_store import read_history, store_path
+from autorubric.labels.label_store import STORE, read_history
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.cells import NO_VERDICT, hash_query, read_cells
@@ -73,7 +73,7 @@ class Indexer:
             return True
 
     def step(self) -> bool:
-        """Read on for some megabytes, within a quarter of a second; return whether there is more to read now.
+        """Read some more megabytes, for at most a quarter of a second; return whether there is more to read now.
 
         Raises:
             OSError: the run is gone, or the disk is full.
@@ -111,7 +111,7 @@ class Indexer:
             note(self._connection, {"labels_at": notes["offset"], "label_figures": json.dumps(found)})
 
     def _read_mark(self, labels: str) -> str:
-        """A fingerprint of the files and the labels, which shows when the index is outdated."""
+        """Return a fingerprint of the files and the labels, which shows when the index is outdated."""
         own, dataset = stat_file(self._run / ITEMS_FILE), self._run / DATASET_FILE
         mark = str(stat_file(dataset) or "")
         if mark != self._dataset_mark:
@@ -147,7 +147,7 @@ class Indexer:
 
     def _count_others(self) -> int:
         """How many labels of the label store do not count, because the dataset has its own."""
-        has_store = self._choice.is_default and store_path(self._run).exists()
+        has_store = self._choice.is_default and (self._run / STORE).exists()
         return sum(read_history(self._run).annotators().values()) if has_store else 0
 
     def _read(self, file: BinaryIO, offset: int, number: int, size: int) -> bool:
@@ -259,7 +259,7 @@ class _Batch:
             -doubt / len(found) if found else -1.0, -len(item.get("submission") or ""), marks, labelled, agreed,
             hash_query(fold_query(item.get("prompt"))),
         )  # fmt: skip
-        # All fields are read: nothing is counted of a damaged item.
+        # All fields are read first, so that nothing of a damaged item is counted.
         self.items.append(row)
         for outcome, confidence in found:
             tally.count(outcome, confidence)
@@ -279,14 +279,14 @@ class _Batch:
 
 
 def _mark_error(error: str | None) -> int:
-    """The bit of an item with an error: some judgments failed, or not all were requested."""
+    """Return the bit of an item with an error: some judgments failed, or not all were requested."""
     if error is None:
         return 0
     return SKIPPED if any(words in error for words in NOT_ASKED) else FAILED
 
 
 def read_index_labels(connection: sqlite3.Connection) -> Mapping[int, Words] | None:
-    """The labels in an index; None if those of the dataset count."""
+    """Return the labels in an index; None if those of the dataset count."""
     if "labels" not in read_notes(connection):
         return None
     return {item: json.loads(words) for item, words in connection.execute("SELECT item, words FROM labels")}

@@ -49,11 +49,11 @@ CREATE INDEX IF NOT EXISTS by_length ON items(length, item);
 
 
 def open_index(path: Path) -> sqlite3.Connection:
-    """A connection to the index at `path`, which is rebuilt if it is damaged or of another version."""
+    """Open the index at `path`; it is rebuilt if it is damaged or of another version."""
     for attempt in (0, 1):
         connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
         try:
-            # A power failure may destroy the index, but it must not slow the run.
+            # The index may be lost in a power failure, but must not slow the run.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
             if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
@@ -79,7 +79,7 @@ def delete_index(path: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A connection that reads the index at `path`; None if there is none yet."""
+    """Yield a connection that reads the index at `path`; None if there is none yet."""
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
     except (sqlite3.OperationalError, OSError):
@@ -100,5 +100,5 @@ def note(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
 
 
 def read_notes(connection: sqlite3.Connection) -> dict[str, Any]:
-    """The values that `note` stored."""
+    """Return the values that `note` stored."""
     return dict(connection.execute("SELECT name, value FROM meta").fetchall())

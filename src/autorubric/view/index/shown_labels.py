@@ -15,7 +15,7 @@ from autorubric.jobs.label_source import (
     resolve_annotator,
 )
 from autorubric.labels.event import find_pair
-from autorubric.labels.label_store import FOLDER, History, read_history, store_path
+from autorubric.labels.label_store import FOLDER, STORE, History, read_history
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.dataset_lines import DatasetLines, LazyItems
 
@@ -31,9 +31,9 @@ class ShownLabels:
     """Labels other than those of the graded dataset.
 
     Attributes:
-        origin: where they are from, for pages.
+        origin: the source of the labels, for pages.
         by_item: the labels of each labelled item.
-        are_single: whether they are of single pairs, so that `agree` measures them as those of a label store.
+        are_single: whether they are labels of single pairs, which `agree` measures like those of a label store.
     """
 
     origin: str
@@ -42,14 +42,14 @@ class ShownLabels:
 
 
 def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
-    """A fingerprint of the labels that count. It stays the same while the run is being labelled.
+    """Return a fingerprint of the labels that count. It stays the same while the run is being labelled.
 
     Args:
         run: the run directory.
         choice: which labels count.
         before: the mark of the labels that an index has; empty if there is none.
     """
-    own = store_path(run)
+    own = run / STORE
     if before and own.exists() and find_lock_holder(run / FOLDER) is not None:
         return before
     files = choice.files or [own, own.with_name(f"{own.name}-wal")]
@@ -63,13 +63,13 @@ def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
 
 
 def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
-    """The labels to show; None for those of the graded dataset.
+    """Return the labels to show; None for those of the graded dataset.
 
     Raises:
         InputError: the labels that were chosen are wrong.
     """
     if choice.is_default:
-        history = read_history(run) if store_path(run).exists() else History()
+        history = read_history(run) if (run / STORE).exists() else History()
         names = {item for item, _ in history.labelled()}
         places = _find_places(lines, names) if names else None
         return None if places is None else ShownLabels("the label store", _read_words(history, lines, places), True)
@@ -92,7 +92,7 @@ def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> Sh
 
 
 def _find_places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> dict[str, int] | None:
-    """The places of the items with these names; None if one has ground truth and the labels are only for others."""
+    """Find the places of the items with these names; None if one has ground truth and the labels are for others."""
     found = {}
     with lines.path.open("rb") as file:
         for index in range(len(lines)):

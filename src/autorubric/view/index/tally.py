@@ -16,7 +16,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Stor
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
 
 MOST_CRITERIA = 20_000
-"""Maximum criteria with separate figures. If every item has its own rubric, later ones share a row per place."""
+"""Maximum criteria with separate figures. If every item has its own rubric, later criteria share a row per place."""
 
 _MOST_OUTCOMES = 20_000
 _SHARED = "(criteria of their own)"
@@ -71,11 +71,11 @@ class CriterionSums:
 
 @dataclass(slots=True)
 class VerdictOutcome:
-    """A cell with its label, and what follows from the two on any item.
+    """A cell with its label, and the results that every item with both has.
 
     Attributes:
         cell: the verdict and the votes.
-        label: a person's; None if there is none.
+        label: the human label; None if there is none.
         sums: the figures of the criterion.
         word: the number of the verdict.
         marks: the bits that an item has for it.
@@ -98,7 +98,7 @@ class VerdictOutcome:
 
 @dataclass(slots=True)
 class Tally:
-    """The sums so far; `save` writes what has changed since the last time."""
+    """The sums so far; `save` writes what has changed since the last call."""
 
     criteria: dict[tuple[str, str, str], CriterionSums] = field(default_factory=dict)
     words: dict[str, int] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Tally:
 
     @classmethod
     def load(cls, connection: sqlite3.Connection) -> Tally:
-        """The sums that an index holds."""
+        """Return the sums that an index holds."""
         made = cls()
         for row in connection.execute("SELECT * FROM criteria"):
             made.criteria[row[1], row[2], row[3]] = CriterionSums(*row)
@@ -126,7 +126,7 @@ class Tally:
         return made
 
     def find_outcome(self, cell: StoredCell, place: int, label: str | None) -> VerdictOutcome:
-        """The outcome of a cell at a place of the rubric; many items share one."""
+        """Return the outcome of a cell at a place of the rubric; many items share one."""
         key = (place, cell, label)
         found = self._outcomes.get(key)
         if found is None:
@@ -160,7 +160,7 @@ class Tally:
         return found
 
     def number_word(self, text: str) -> int:
-        """The number of a verdict or option label."""
+        """Return the number of a verdict or option label."""
         return self.words.setdefault(text, len(self.words))
 
     def count(self, outcome: VerdictOutcome, confidence: float | None) -> None:
@@ -222,7 +222,7 @@ class Tally:
 
 
 def build_scaled_criterion(scale: str) -> Criterion:
-    """A criterion with the options that the index holds as `scale`.
+    """Return a criterion with the options that the index holds as `scale`.
 
     Raises:
         ValueError: no criterion has such options.
@@ -231,7 +231,7 @@ def build_scaled_criterion(scale: str) -> Criterion:
 
 
 def _strip_added_option(scale: str) -> str:
-    """The scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
+    """Return the scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
     if CANONICAL_NA_OPTION.label not in scale:
         return scale
     parsed = json.loads(scale)
@@ -241,7 +241,7 @@ def _strip_added_option(scale: str) -> str:
 
 
 def _check_cell(cell: StoredCell, label: str | None) -> None:
-    """Refuse values that no run writes.
+    """Raise an error for values that no run writes.
 
     Raises:
         TypeError: a name or a verdict is not a string, or a weight or a value is not a number.

@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how well its judges agree with the labels and with one another."""
+"""The criteria of a graded run, and the agreement of its judges with the labels and with each other."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
 
 
 def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The agreement of each pair of raters over all criteria, and κ over the binary ones, without intervals."""
+    """Measure each pair of raters: agreement over all criteria, and κ over the binary ones, without intervals."""
     sums: dict[tuple[str, str], dict[tuple[str, str, bool], int]] = {}
     query = """SELECT one, other, x.text, y.text, scale = '', sum(n) FROM pairs JOIN criteria USING (criterion)
         JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b GROUP BY one, other, a, b, scale = ''"""
@@ -87,14 +87,14 @@ def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _read_criteria(connection: sqlite3.Connection, query: PageQuery) -> tuple[list[sqlite3.Row], int | None]:
-    """The criteria of a page, and the one that the next page follows."""
+    """Return the criteria of a page, and the one that the next page follows."""
     select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
     found = connection.execute(select, (query.read_whole("after", -1), query.rows + 1)).fetchall()
     return found[: query.rows], found[query.rows - 1]["criterion"] if len(found) > query.rows else None
 
 
 def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
-    """The agreement on a criterion: of the verdict with the label, and of the judges with one another."""
+    """Measure the agreement on a criterion: of the verdict with the label, and of the judges with each other."""
     from autorubric.metrics.intervals import wilson_interval
     from autorubric.metrics.per_criterion import measure_pairs
 
@@ -124,7 +124,7 @@ def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, An
 
 
 def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """How often verdicts equal the label, by tenths of stated confidence."""
+    """Return how often verdicts equal the label, by tenths of stated confidence."""
     from autorubric.metrics.intervals import wilson_interval
 
     query = "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
@@ -165,7 +165,7 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
             )
             for row in reliability
         ]
-        axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
+        axes = Axes("confidence of the verdict", "share equal to the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
         charts["reliability"] = plot_lines("Reliability of stated confidence", [Series("verdicts", points)], axes)
     return charts
 
@@ -178,7 +178,7 @@ def _sort_verdicts(words: Iterable[str], scale: str) -> list[str]:
 
 
 def build_criteria_page(source: Source, query: PageQuery) -> Page:
-    """The criteria, fifty a page."""
+    """Return the criteria, fifty a page."""
     with source.reading() as connection:
         found, more = _read_criteria(connection, query)
         count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]
@@ -189,7 +189,7 @@ def build_criteria_page(source: Source, query: PageQuery) -> Page:
 
 
 def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Page:
-    """One criterion: its verdicts, and the agreement on it."""
+    """Return one criterion: its verdicts, and the agreement on it."""
     with source.reading() as connection:
         row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
         if row is None:
@@ -216,7 +216,7 @@ def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Pa
 
 
 def _apply_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
-    """The agreement of two raters on a criterion; for the labels, by the figures of `single`."""
+    """Return the agreement of two raters on a criterion; for the labels, by the figures of `single`."""
     if row["one"] != figures.name_rater(HUMAN):
         return dict(row)
     part = "criteria" if row["other"] == figures.name_rater(FINAL) else ""
@@ -225,7 +225,7 @@ def _apply_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str,
 
 
 def _compare_pair(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
-    """The agreement of two raters on a criterion, with the matrix of their verdicts: rows are the first rater's."""
+    """Compare two raters on a criterion; in the matrix of their verdicts, rows are the first rater's."""
     from autorubric.metrics.per_criterion import measure_pairs
 
     words = _sort_verdicts({word for a, b, _ in counts for word in (a, b)}, scale)

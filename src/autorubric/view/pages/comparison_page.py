@@ -24,7 +24,7 @@ def build_comparison_page(
     is_hidden: Callable[[Source], bool] = lambda source: False,
     drawn: int = DRAWN,
 ) -> Page:
-    """The scores and verdicts of two runs, side by side; the items that differ most come first."""
+    """Return the scores and verdicts of two runs, side by side; the items that differ most come first."""
     graded = [one for one in others if one.number != source.number and one.has_items and not one.is_gone]
     candidates = [run for run in graded if not is_hidden(run)]
     if not candidates:
@@ -94,7 +94,7 @@ def _compare_items(
 
 
 def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The criteria that both have, with the mean value in each; the one that moved most comes first."""
+    """Return the criteria in both runs with the mean value in each, the largest change first."""
     query = """SELECT one.criterion, one.name, one.weight, one.total / one.judged, two.total / two.judged
         FROM criteria AS one JOIN other.criteria AS two USING (name, requirement)
         WHERE one.judged > 0 AND two.judged > 0

@@ -1,4 +1,4 @@
-"""One item: its texts next to its verdicts; and, one click away, the calls behind them."""
+"""One item: its texts next to its verdicts, and a page with the calls behind them."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ MOST_TEXT = 16_000
 
 
 def build_item_page(source: Source, query: PageQuery, item: int) -> Page:
-    """The page of an item: query, submission and reference, and each criterion with verdict, reason and votes."""
+    """Build the page of an item: query, submission, reference, and each criterion with verdict, reason and votes."""
     with source.reading() as connection:
         row = connection.execute("SELECT start, size FROM items WHERE item = ?", (item,)).fetchone()
         damage = connection.execute("SELECT line, start, size FROM damaged WHERE item = ?", (item,)).fetchone()
@@ -73,7 +73,7 @@ def _number_criteria(connection: sqlite3.Connection, entries: Sequence[dict[str,
 
 
 def build_calls_page(source: Source, query: PageQuery, item: int) -> Page:
-    """The calls behind the verdict on one criterion: the prompt, rebuilt, and the raw replies in the ledger."""
+    """Build the page of the calls behind one verdict: the rebuilt prompt, and the raw replies in the ledger."""
     number = query.read_whole("focus", 1) or 1
     with source.reading() as connection:
         row = connection.execute("SELECT start, size, id FROM items WHERE item = ?", (item,)).fetchone()
@@ -115,7 +115,7 @@ def _read_record(source: Source, start: int, size: int) -> dict[str, Any]:
 
 
 def _read_stored_item(source: Source, item: int) -> Mapping[str, Any]:
-    """The item in the dataset, with the fields that items share filled in."""
+    """Return the item in the dataset, with the fields that items share filled in."""
     dataset = source.open_dataset()
     if dataset is None or not 0 <= item < len(dataset):
         return {}
@@ -162,9 +162,9 @@ def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
-    """The messages that a judge was sent about one criterion, as far as they can be built again.
+    """Rebuild the messages that a judge was sent about one criterion, as far as possible.
 
-    `notes` say where they may differ: a template of another version or of a user's own, examples, a whole rubric.
+    `notes` say where they may differ: a template of another version or a custom one, examples, a whole rubric.
     """
     config = source.manifest.get("grader_config") or {}
     dataset = source.open_dataset()
@@ -205,7 +205,7 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
 
 
 def _order_options(criterion: Criterion, config: dict[str, Any], submission: str, place: int) -> ShownOptions:
-    """The options as the first judge saw them."""
+    """Return the options as the first judge saw them."""
     if config.get("auto_na_option", True):
         criterion = as_judged(criterion)
     if not config.get("shuffle_options", True):

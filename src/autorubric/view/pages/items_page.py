@@ -39,17 +39,17 @@ class ItemSelection:
     key: str = "item"
 
     def narrow(self, condition: str, *values: Any) -> ItemSelection:
-        """The choice with one more condition."""
+        """Return the selection with one more condition."""
         return ItemSelection((*self.where, condition), (*self.values, *values), self.key)
 
     def to_sql(self, columns: str, more: str = "") -> str:
-        """A query of these items."""
+        """Return a query of these items."""
         where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         return f"SELECT {columns} FROM items{where}{more}"
 
 
 def read_selection(source: Source, connection: sqlite3.Connection, query: PageQuery) -> ItemSelection:
-    """The items that a URL selects."""
+    """Return the items that a URL selects."""
     made = ItemSelection(key=SORTS[query.read_choice("sort", tuple(SORTS))])
     for name, mark in SWITCHES.items():
         if query.is_set(name):
@@ -73,7 +73,7 @@ def read_selection(source: Source, connection: sqlite3.Connection, query: PageQu
 
 
 def build_items_page(source: Source, query: PageQuery) -> Page:
-    """A page of items."""
+    """Return a page of items."""
     with source.reading() as connection:
         choice = read_selection(source, connection, query)
         count = connection.execute(choice.to_sql("count(*)"), choice.values).fetchone()[0]
@@ -122,7 +122,7 @@ def _to_row(row: sqlite3.Row) -> dict[str, Any]:
 def find_neighbours(
     source: Source, connection: sqlite3.Connection, query: PageQuery, item: int
 ) -> dict[str, int | None]:
-    """The items before and after one, in the list that a URL selects."""
+    """Return the items before and after one, in the list that a URL selects."""
     choice = read_selection(source, connection, query)
     key = choice.key
     here = connection.execute(f"SELECT {key} FROM items WHERE item = ?", (item,)).fetchone()
@@ -138,12 +138,12 @@ def find_neighbours(
 
 
 _CHUNK = 1 << 21
-# Fields of records that are no texts of an item; its `criterion` is in the rubric of all items.
+# Fields of records that are not texts of an item; `criterion` is in the rubric of all items.
 _NO_TEXTS = frozenset(("report_type", "criterion", "verdict", "final_verdict", "ground_truth"))
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
-    """The items whose texts contain the given words, ignoring case, accents and width."""
+    """Return the items whose texts contain the given words, ignoring case, accents and width."""
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
@@ -156,7 +156,7 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
 
 
 def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]:
-    """The places of the records in a file that contain the given words."""
+    """Yield the places of the records in a file that contain the given words."""
     wanted, written = map(compile_folded, (words, json.dumps(words, ensure_ascii=False)[1:-1]))
     try:
         file = path.open("rb")
@@ -178,7 +178,7 @@ def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]
 
 
 def _has_text(record: bytes, wanted: re.Pattern[str]) -> bool:
-    """Whether a text of a record, not only a key or a fixed field, contains the words."""
+    """Return whether a text of a record, not only a key or a fixed field, contains the words."""
     try:
         own = record.split(b"\n  ]", 1)[0].strip().rstrip(b",")  # the list may end after it
         value = decode_json(own, share_texts=False)

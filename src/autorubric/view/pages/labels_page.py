@@ -5,7 +5,7 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.event import check_annotator
-from autorubric.labels.label_store import FOLDER, read_history, store_path
+from autorubric.labels.label_store import FOLDER, STORE, read_history
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.schema import read_notes
 from autorubric.view.label_figures import measure_labels
@@ -17,7 +17,7 @@ _MOST_DISPUTES = 20
 
 
 def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
-    """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
+    """Return the queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
     with source.reading() as connection:
@@ -58,7 +58,7 @@ def build_adjudication_page(source: Source, query: PageQuery, labelling: LabelQu
 
 def build_figures_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
     """How well judge and annotators agree with the labels, and what more labels would bring."""
-    store = store_path(source.directory)
+    store = source.directory / STORE
     own = LabelChoice(labels=[store.parent])
     found = measure_labels(source.directory, own) if store.exists() else None
     found = found or {"problem": "no label was stored yet"}

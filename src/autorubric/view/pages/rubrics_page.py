@@ -14,7 +14,7 @@ _MOST_TEXT = 6_000
 
 
 def build_rubrics_page(source: Source, query: PageQuery) -> Page:
-    """A line for each rubric, fifty a page."""
+    """Return a line for each rubric, fifty a page."""
     lines = source.open_rubrics()
     start, following = query.read_part("after", len(lines))
     rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, query.rows)]
@@ -23,7 +23,7 @@ def build_rubrics_page(source: Source, query: PageQuery) -> Page:
 
 
 def build_rubric_page(source: Source, query: PageQuery, rubric: int) -> Page:
-    """One rubric: the lineage of each criterion, and the verdicts on the responses."""
+    """Return one rubric: the lineage of each criterion, and the verdicts on the responses."""
     from autorubric.synthesis.lineage import GATE_MEANINGS, build_verdict_table, list_dropped, trace_criteria
     from autorubric.synthesis.stages import STEP_FILES
     from autorubric.synthesis.steps import find_same
@@ -77,7 +77,7 @@ def _describe_rubric(number: int, row: Mapping[str, Any] | None) -> dict[str, An
 
 
 def _read_question(row: Mapping[str, Any]) -> Prompt:
-    """The query of a rubric."""
+    """Return the query of a rubric."""
     return read_question(str(row.get("question") or ""), "question")
 
 
@@ -93,7 +93,7 @@ def _describe_response(response: Mapping[str, Any], step: Mapping[str, Any]) -> 
 
 
 def build_versions_page(source: Source, query: PageQuery) -> Page:
-    """The versions of `evolve` or `serve --evolve`, 50 queries a page."""
+    """Return the versions of `evolve` or `serve --evolve`, 50 queries a page."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     if not source.has_versions:

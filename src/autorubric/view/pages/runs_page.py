@@ -22,7 +22,7 @@ _FIGURES = ("items", "mean", "interval", "failed", "differs")
 
 
 def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
-    """A line for each run, without the score if `is_hidden`."""
+    """Return a line for each run, without the score if `is_hidden`."""
     rows = [_describe_run(source, is_hidden(source)) for source in sources]
     share = min((row.pop("share") for row in rows), default=1.0)
     return Page("runs", "Runs", {"runs": rows, "index": {"share": share}}, rows)
@@ -121,7 +121,7 @@ def _add_scores(source: Source, data: dict[str, Any], most: int) -> tuple[list[d
 
 
 def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], dict[str, str]]:
-    """The criteria, the gates and the charts of the first synthesized rubrics, as in the dataset card."""
+    """Return the criteria, the gates and the charts of the first synthesized rubrics, as in the dataset card."""
     from autorubric.synthesis.card import RunFacts, count_facts, draw_plots, read_run_facts
 
     rows, problem = (row for _, row in lines.read_rows(0, MOST_COUNTED) if row is not None), ""
@@ -143,7 +143,7 @@ def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], di
 
 
 def _count_rewards(source: Source) -> dict[str, Any]:
-    """How many rewards a service gave and how many failed, and why; empty if the costs say that this is unknown."""
+    """Count the rewards that a service gave and that failed, by reason; empty if the ledger cannot be read."""
     from autorubric.errors import pluralize
     from autorubric.training.observations import count_rewards
 
@@ -159,7 +159,7 @@ def _count_rewards(source: Source) -> dict[str, Any]:
 
 
 def _count_changes(source: Source) -> dict[str, Any]:
-    """The rubrics that evolved, and the changes of their criteria; or what is wrong with the file of the versions."""
+    """Count the evolved rubrics and the changes of their criteria, or return the problem of the versions file."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, count_changes, read_log
 
     path = source.directory / VERSIONS_FILE
@@ -182,7 +182,7 @@ def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
 
 
 def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
-    """The rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
+    """Return the rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
     from autorubric.jobs.status import status
 
     try:
@@ -211,7 +211,7 @@ def _as_texts(value: Any) -> list[str]:
 
 
 def build_live_page(source: Source, query: PageQuery) -> Page:
-    """The progress of a run; a script updates the page."""
+    """Return the progress of a run; a script updates the page."""
     status, total = source.status, source.manifest.get("total_items")
     spent = figures.read_costs(source)
     state: dict[str, Any] = {

@@ -13,7 +13,7 @@ SUMMARY_FILE = "selection.json"
 
 
 def build_drift_page(source: Source, query: PageQuery) -> Page:
-    """How the rewards of a service moved."""
+    """Build the page of the changes of a service's rewards."""
     from autorubric.jobs.status import drift
     from autorubric.training.reward_drift import find_recommendations, find_warnings
 
@@ -52,7 +52,7 @@ def build_drift_page(source: Source, query: PageQuery) -> Page:
 
 
 def build_best_page(source: Source, query: PageQuery) -> Page:
-    """How the best score grows with the number of candidates."""
+    """Build the page of the best score by number of candidates."""
     try:
         summary = json.loads((source.directory / SUMMARY_FILE).read_text("utf-8"))
         curve, keep = list(summary["curve"]), dict(summary["keep"])
@@ -90,7 +90,7 @@ def _build_gap_point(row: dict[str, Any]) -> Point:
 
 
 def _read_version_numbers(source: Source) -> dict[str, int]:
-    """The numbers of evolved rubrics by digest; empty if none evolved or the file is damaged."""
+    """Return the numbers of evolved rubrics by digest; empty if none evolved or the file is damaged."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     try:

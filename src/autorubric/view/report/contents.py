@@ -30,9 +30,9 @@ class ReportScope:
     """Which parts of a run a report shows.
 
     Attributes:
-        items: how many items with the lowest scores; None for all of them.
-        has_text: whether it holds what people and models wrote.
-        all_criteria: whether the figures name every criterion, or the first fifty.
+        items: the number of items with the lowest scores; None for all items.
+        has_text: whether it contains texts by people and models.
+        all_criteria: whether the figures include every criterion, or only the first fifty.
         by: the metadata column whose groups are compared, or None.
     """
 
@@ -60,7 +60,7 @@ class Section(NamedTuple):
 
 @contextmanager
 def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -> Iterator[Source]:
-    """A run with a temporary index, as `RUN/.view` may be outdated and reports write nothing into runs.
+    """Yield a run with a temporary index: `RUN/.view` may be outdated, and reports write nothing into runs.
 
     Args:
         run: its directory.
@@ -97,7 +97,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
 def build_contents(
     source: Source, other: Source | None, wanted: ReportScope
 ) -> tuple[Sequence[Section], Mapping[str, Any]]:
-    """The sections of a report in order, and all its figures as JSON values.
+    """Return the sections of a report in order, and all its figures as JSON values.
 
     Args:
         source: the run.
@@ -127,7 +127,7 @@ def _build_summary(source: Source) -> Section:
 
 
 def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Section]:
-    """The sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
+    """Yield the sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
     yield _build_summary(source)
     page = build_rubrics_page(source, _ask_for(wanted.items))
     yield Section("rubrics", page, "Rubrics", _note_rest(page, page.data["count"], "rubrics", "rubrics"))
@@ -138,7 +138,7 @@ def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Sect
 def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -> Iterator[Section]:
     yield _build_summary(source)
     if other is not None:
-        # The other run is the baseline: it comes first.
+        # The other run is the baseline, so it comes first.
         page = build_comparison_page(other, PageQuery(()), (other, source), drawn=_DRAWN)
         note = _note_rest(page, page.data["common"], "items", "items that both have")
         if page.data["common"] > _DRAWN:
@@ -163,7 +163,7 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
 
 
 def _ask_for(most: int | None, **asked: str) -> PageQuery:
-    """The query of a page with `most` rows, or with all."""
+    """Return the query of a page with `most` rows, or with all."""
     return PageQuery(asked.items(), ALL_ROWS if most is None else most)
 
 
@@ -173,7 +173,7 @@ def _note_rest(page: Page, count: int, name: str, words: str) -> str:
 
 
 def remove_texts(value: Any) -> Any:
-    """The data of a page without what people and models wrote; names and ids stay.
+    """Return the data of a page without texts by people and models; names and ids stay.
 
     Example:
         >>> remove_texts({"name": "Brief", "reason": "It is.", "votes": [{"error": "server: down", "reason": ""}]})
@@ -215,7 +215,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
 
 
 def _collect_statistics(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The registered statistics by criterion. They are separate, as earlier reports do not have them."""
+    """Return the registered statistics by criterion. They are separate, as earlier reports do not have them."""
     found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
     rows = found["rows"].items()
     return {name: select_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
@@ -246,7 +246,7 @@ _LEFT_OUT = frozenset(
 
 
 def select_figures(value: Any) -> Any:
-    """Figures and the names that they belong to; texts and what only pages need are left out.
+    """Return figures with the names that they belong to; texts and values that only pages need are left out.
 
     Numbers keep twelve digits: the last ones depend on the version of SQLite that summed them.
 
@@ -262,7 +262,7 @@ def select_figures(value: Any) -> Any:
 
 
 def collect_item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of an item: of its row in the table of items, and of its card."""
+    """Return the figures of an item: those in its row of the table of items, and those on its card."""
     figures: dict[str, Any] = select_figures(row)
     verdicts = [
         {

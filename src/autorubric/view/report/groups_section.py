@@ -13,7 +13,7 @@ from autorubric.view.sources import Source
 
 
 def build_groups_page(source: Source, by: str) -> Page:
-    """The groups of a run by a metadata column, and their differences on shared queries.
+    """Return the groups of a run by a metadata column, and their differences on shared queries.
 
     Raises:
         InputError: the run has no stored dataset; or see `compare_groups`.

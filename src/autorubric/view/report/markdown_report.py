@@ -15,7 +15,7 @@ _MOST_PAIRS = 50
 
 
 def render_markdown(figures: Mapping[str, Any]) -> str:
-    """The figures of a report in Markdown; a comment at the end says how it was made, so that it can be checked."""
+    """Render the figures of a report in Markdown; a final comment says how it was made, for verification."""
     made = {name: figures[name] for name in ("autorubric", "layout", "settings")}
     made["comparison"] = figures["comparison"] is not None
     return "\n".join((*_render_lines(figures), "", f"<!-- {json.dumps(made, sort_keys=True)} -->")) + "\n"
@@ -126,6 +126,6 @@ def _format_interval(ends: Sequence[float] | None, queries: int | None = None) -
 
 
 def _format_name(text: str) -> str:
-    """A name as code, where nothing is a link, a picture, a tag or a mention."""
+    """Return a name as code, in which nothing is a link, a picture, a tag or a mention."""
     shown = escape_hidden(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else "–"

@@ -194,7 +194,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> verification.Verif
 
 
 def _choose_form(target: Path | None) -> str:
-    """The form by the suffix of a file; HTML without one."""
+    """Return the form by the suffix of a file; HTML without one."""
     ending = "" if target is None else target.suffix.lower()
     if ending and ending not in _ENDINGS:
         raise InputError(
@@ -205,7 +205,7 @@ def _choose_form(target: Path | None) -> str:
 
 
 def _describe_labels(choice: LabelChoice) -> dict[str, Any]:
-    """The labels that were chosen for a report, as it records them; empty for those of the run."""
+    """Return the labels that were chosen for a report, as it records them; empty for those of the run."""
     files = [path.name for path in choice.files] or ["another dataset"]
     return {} if choice.is_default else {"labels": files, "annotator": choice.annotator}
 
@@ -213,7 +213,7 @@ def _describe_labels(choice: LabelChoice) -> dict[str, Any]:
 def _make_report(
     runs: tuple[Path, Path | None], choice: LabelChoice, chosen: dict[str, Any], form: str
 ) -> tuple[str, dict[str, Any]]:
-    """The text of a report in a form, and its numbers."""
+    """Return the text of a report in a form, and its numbers."""
     run, against = runs
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
     by = None if chosen.get("by") is None else str(chosen["by"])  # a damaged report may have any value
@@ -244,7 +244,7 @@ _HEADING = re.compile(r"(</?h)([1-4])\b")
 
 
 def render_document(contents: Sequence[Section], figures: Mapping[str, Any], version: str) -> str:
-    """The HTML file.
+    """Return the HTML file.
 
     Args:
         contents: what it shows, in order.
@@ -274,7 +274,7 @@ def dump_figures(figures: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def _render_section(section: Section, anchors: Collection[str], version: str) -> str:
-    """A page as the view shows it, with only the links to sections of the report, and headings one level down."""
+    """Render a page as in the view, with only links to sections of the report, and headings one level down."""
     surroundings = {"on_paper": True, "root": "", "query": PageQuery(()), "version": version}
     text = _LINK.sub(lambda found: _rewrite_link(found, anchors), render_html(section.page, surroundings))
     return _HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text)

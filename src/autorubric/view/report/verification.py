@@ -60,7 +60,7 @@ class Verification:
 
 
 def detect_form(text: str) -> str:
-    """The form of a report: html, md or json.
+    """Return the form of a report: html, md or json.
 
     Example:
         >>> detect_form("<!doctype html>"), detect_form("### `run`"), detect_form('{"run": 1}')
@@ -70,7 +70,7 @@ def detect_form(text: str) -> str:
 
 
 def read_report(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a report, and its data: numbers and how it was made; in Markdown only the latter.
+    """Return the text of a report, and its data: numbers and how it was made; in Markdown only the latter.
 
     Raises:
         InputError: it is not a report.
@@ -97,7 +97,7 @@ def read_report(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Mismatch]:
-    """The numbers that differ, by name.
+    """Yield the numbers that differ, by name.
 
     Example:
         >>> [one.where for one in compare_numbers({"n": 3, "ends": [0, 1]}, {"n": 3, "ends": [0, 2]})]
@@ -115,7 +115,7 @@ def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Mism
 
 
 def compare_texts(reported: str, found: str) -> Iterator[Mismatch]:
-    """The differences of two HTML files in texts, elements and attributes: all but the data."""
+    """Yield the differences of two HTML files in texts, elements and attributes: all but the data."""
     ours, theirs = _split_parts(reported), _split_parts(found)
     pairs = list(zip(ours, theirs, strict=False))
     if len(ours) == len(theirs):
@@ -125,11 +125,11 @@ def compare_texts(reported: str, found: str) -> Iterator[Mismatch]:
         return
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(pairs))
     where = (ours[place:] or theirs[place:])[0][0]
-    yield Mismatch(f"shown in {where}, and on from there", _format_after(ours, place), _format_after(theirs, place))
+    yield Mismatch(f"shown in {where} or after it", _format_after(ours, place), _format_after(theirs, place))
 
 
 def compare_lines(reported: str, found: str) -> Iterator[Mismatch]:
-    r"""The lines that differ between two reports in Markdown, but the last one, which says how they were made.
+    r"""Yield the lines that differ between two reports in Markdown, but the last one, which says how they were made.
 
     Example:
         >>> [one.where for one in compare_lines("# a\nb", "# a\nc")]
@@ -142,7 +142,7 @@ def compare_lines(reported: str, found: str) -> Iterator[Mismatch]:
 
 
 def count_numbers(value: Any) -> int:
-    """How many numbers and names there are in JSON values.
+    """Return how many numbers and names there are in JSON values.
 
     Example:
         >>> count_numbers({"n": 3, "ends": [0, 1]})
@@ -170,7 +170,7 @@ def _format_value(value: Any) -> str:
 
 
 def _format_difference(one: str, other: str) -> tuple[str, str]:
-    """Two texts as a message shows them; if only white space differs, that part of each, quoted."""
+    """Return two texts as a message shows them; if only white space differs, that part of each, quoted."""
     if one.split() != other.split():
         return _format_value(one), _format_value(other)
     start = max(0, next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one)) - 20)
@@ -183,7 +183,7 @@ def _format_after(parts: Sequence[tuple[str, str]], place: int) -> str:
 
 
 def _split_parts(text: str) -> list[tuple[str, str]]:
-    """All of an HTML file but the data in it: tags and texts, each with the section that it is in.
+    """Return all of an HTML file but the data in it: tags and texts, each with the section that it is in.
 
     White space counts, as submissions are shown with theirs, except for line ends and at the ends of the file.
     """

@@ -49,20 +49,19 @@ BROKEN = {
 }
 
 
-async def graded(endpoint: Loopback, folder: Path, **settings: Any) -> EvalResult:
+async def graded(endpoint: Loopback, folder: Path, budget: int | None = None, **settings: Any) -> EvalResult:
     config = LLMConfig(
         "judge",
         api_base=endpoint.url,
         api_key=endpoint.key,
+        max_tokens=100,
         max_parallel_requests=CONCURRENCY,
-        retry_min_wait=0.0,
-        retry_max_wait=0.0,
-        **settings,
+        **{"retry_min_wait": 0.0, "retry_max_wait": 0.0, **settings},
     )
     dataset = RubricDataset(
         "Why?", Rubric([Criterion(requirement="Is kind.")]), [DataItem(f"So {n}.", "") for n in range(ITEMS)]
     )
-    grader = CriterionGrader(judge_model_config=config)
+    grader = CriterionGrader(judge_model_config=config, budget_tokens=budget)
     return await evaluate(dataset, grader, experiments_dir=folder, experiment_name="e", show_progress=False)
 
 
@@ -208,7 +207,7 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
     )
     config, slow = LLMConfig("m", timeout=0.01), LLMConfig("m", timeout=1000.0)
     for fault in [of_text, slow_text, server] * FEWEST_FAILED:
-        gate.note_fault(fault, "1")
+        gate.note_fault(fault, "1", time.monotonic())
     assert gate.find_end("m", server, config) is None  # all in less than a second
     monkeypatch.setattr(negotiation, "PATIENCE", 0.0)
     ends = [
@@ -219,24 +218,41 @@ def test_only_failures_of_the_server_end_a_run_and_more_than_one_request_makes(
         "m: no reply in the first 8 attempts; the last: HTTP 502",
         *[None] * 3,
     ]
-    gate.note_reply()
+    gate.note_reply(0.0)
     assert gate.find_end("m", server, config) is None
     monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
     for item in ("1", "1", "2", "3", "3", "3", "3", "4"):
         assert not gate.is_down
-        gate.note_fault(server, item)
+        gate.note_fault(server, item, time.monotonic())
     time.sleep(0.02)
     assert gate.find_end("m", server, slow) is None
     held = [gate.must_hold(fault, is_patient=True) for fault in (server, of_text, slow_text)]
-    assert held == [True, False, False]  # calls with HTTP 500 fail after their retries, side by side
+    assert held == [True, True, False]  # calls without an answer fail after their retries, side by side
     found = gate.find_end("m", server, config)
     assert found is not None
     assert found.message == "m: no reply for 0 minutes, in the last 8 attempts; the last: HTTP 502"
     assert gate.find_end("m", slow_text, config) is None
-    gate.note_fault(slow_text, "4")
+    gate.note_fault(slow_text, "4", time.monotonic())
     assert gate.find_end("m", slow_text, config) is not None
-    gate.note_fault(limited, "4")  # the endpoint asks to wait, so it works
-    assert not gate.is_down
+    gate.note_fault(limited, "4", time.monotonic())  # the endpoint asks to wait, so it works
+    for number in range(negotiation.FEWEST_ITEMS_WITH_500):
+        assert not gate.is_down
+        gate.note_fault(of_text, str(number), time.monotonic())
+    assert gate.is_down
+
+
+async def test_items_that_fail_while_others_have_replies_end_no_run(
+    endpoint: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
+    odd = [f"So {n}." for n in (11, 22, 33, 44, 55)]
+    endpoint.answer = lambda n, body: (
+        endpoint.error(503, "overloaded") if any(text in str(body) for text in odd) else endpoint.ok(VERDICT)
+    )
+    # The retries come when nothing else is left to do.
+    result = await graded(endpoint, tmp_path, max_retries=2, retry_min_wait=1.0, retry_max_wait=1.0)
+    assert (result.stopped, result.failed_items, len(result.get_scores())) == (None, len(odd), ITEMS - len(odd))
+    assert len(endpoint.bodies) == ITEMS + 2 * len(odd)
 
 
 async def test_calls_wait_until_a_server_is_back_or_the_run_ends_and_can_be_resumed(
@@ -246,28 +262,32 @@ async def test_calls_wait_until_a_server_is_back_or_the_run_ends_and_can_be_resu
     outages = {
         "bad gateway": lambda: endpoint.error(502, "no upstream"),
         "reset": lambda: reset(endpoint),
+        "reset under a budget": lambda: reset(endpoint),
+        "HTTP 500": lambda: endpoint.error(500, "Internal Server Error"),
     }
+    monkeypatch.setattr(negotiation, "FEWEST_ITEMS_WITH_500", CONCURRENCY)
     with offenders() as case:
         for name, failing in outages.items():
             with case(name):
+                budget = 10**7 if "budget" in name else None
                 endpoint.bodies.clear()
                 monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 900.0)
                 down = range(before, before + 4 * CONCURRENCY + 20)  # more than all attempts of the calls in flight
                 endpoint.answer = lambda n, body, failing=failing, down=down: (
                     failing() if n in down else endpoint.ok(VERDICT)
                 )
-                result = await graded(endpoint, tmp_path / name)
+                result = await graded(endpoint, tmp_path / name, budget)
                 assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
                 assert len(endpoint.bodies) == ITEMS + len(down)
 
                 endpoint.bodies.clear()
                 monkeypatch.setattr(negotiation, "OUTAGE_PATIENCE", 0.0)
                 endpoint.answer = lambda n, body, failing=failing: failing() if n >= before else endpoint.ok(VERDICT)
-                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                result = await graded(endpoint, tmp_path / f"{name} for good", budget, timeout=0.3)
                 assert "judge: no reply for 0 minutes, in the last " in (result.stopped or "")
                 assert len(result.get_scores()) == before
                 endpoint.bodies.clear()
                 endpoint.answer = lambda n, body: endpoint.ok(VERDICT)
-                result = await graded(endpoint, tmp_path / f"{name} for good", timeout=0.3)
+                result = await graded(endpoint, tmp_path / f"{name} for good", budget, timeout=0.3)
                 assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
                 assert len(endpoint.bodies) == ITEMS - before
