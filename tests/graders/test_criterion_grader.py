@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,9 +162,43 @@ async def test_whole_rubrics_can_be_judged_in_one_call() -> None:
     assert report.score == 1.0
 
 
-def _all_met(count: int) -> str:
-    import json
+SCALES = {
+    "0 to 5": [(str(number), number / 5) for number in range(6)],
+    "half points": [(f"{number / 2:g}", number / 4) for number in range(5)],
+    "signed": [("-1 - against", 0.0), ("0 - neutral", 0.5), ("1 - for", 1.0)],
+}
+REPLIED: dict[str, Callable[[str], object]] = {
+    "a number": float,
+    "a number as JSON": json.loads,
+    "a string": str,
+    "a fraction with a comma": lambda number: number.replace(".", ","),
+    "with a word": "Option {}".format,
+}
 
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("form", REPLIED)
+@pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
+async def test_every_label_of_a_scale_is_replied_as_its_number_in_one_call(scale: str, form: str, calls: str) -> None:
+    options = [{"label": label, "value": value} for label, value in SCALES[scale]]
+    rubric = Rubric([Criterion(requirement="How good is it?", options=options)])
+
+    def reply(body: dict[str, Any]) -> str:
+        number = re.findall(r"Text (\S+)\.\n", body["messages"][-1]["content"])[0]
+        entry = {"explanation": "So.", "selected_option": REPLIED[form](number)}
+        return json.dumps(entry if calls == "per_criterion" else {"judgments": [{"criterion_id": "c0", **entry}]})
+
+    async with LoopbackEndpoint(replier=reply) as endpoint:
+        config = LLMConfig("judge", api_base=endpoint.base_url)
+        grader = CriterionGrader(judge_model_config=config, llm_calls=calls)
+        for label, value in SCALES[scale]:
+            report = await rubric.grade(f"Text {label.split()[0]}.", grader)
+            chosen = [found.final_multi_choice_verdict for found in report.report]
+            assert (report.score, [one and one.selected_label for one in chosen]) == (value, [label])
+        assert endpoint.counts.requests == len(options)
+
+
+def _all_met(count: int) -> str:
     entry = {"explanation": "It is there.", "criterion_status": "MET"}
     return json.dumps({"judgments": [{"criterion_id": f"c{number}", **entry} for number in range(count)]})
 

@@ -22,6 +22,7 @@ from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.testing.offline import OfflineModel
+from tests.offenders import each
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 CAUSES = Criterion(name="Causes", requirement="Names two causes, such as coal or canals")
@@ -216,6 +217,39 @@ def test_options_stay_as_they_are_where_shuffling_is_off_or_labels_are_numbers()
     case = JudgeInput("Text.", (Criterion(requirement="How good?", options=scale),))
     shown = options_in(CriterionJudge(ScriptedModel({})).build(case, 0))
     assert [label.split()[0] for label in shown[:9]] == [str(number) for number in range(1, 10)]
+
+
+SCALES = [
+    Criterion(requirement="How good?", options=[CriterionOption(label=label, value=0.5) for label in labels])
+    for labels in (("0", "1", "2"), ("0分", "0.5分", "1分"))
+]
+
+
+@each(
+    ("kind", "wanted", "options", "number_type", "example"),
+    [
+        (CriterionJudge, 0, "0\n1\n2\n99. ", "integer", "Option chosen for example 1: 2\n"),
+        (CriterionJudge, 1, "0分\n0.5分\n1分\n99. ", "number", "Option chosen for example 1: 0.5\n"),
+        (RubricJudge, (0, 2), "0\n1\n2\n99. ", ["integer", "null"], "c0 option 2, c2 option "),
+        (RubricJudge, (0, 1), "0\n1\n2\n99. ", ["number", "null"], "c0 option 2, c1 option 0.5\n"),
+    ],
+)
+def test_the_prompt_and_the_schema_of_a_scale_have_the_numbers_of_its_labels(
+    kind: Any, wanted: Any, options: str, number_type: object, example: str
+) -> None:
+    data = RubricDataset("Why?", Rubric([*SCALES, DEPTH]))
+    data.add_item("Tea.", "", ["2", "0.5分", "Flat"])
+    judge = kind(ScriptedModel({}), options=JudgeOptions(few_shot=FewShot(data)))
+    request: Request = judge.build(JudgeInput("Text.", (*SCALES, DEPTH), query="Why?"), wanted)
+    assert "selected_option: the number with which the option begins" in request.messages[0].content
+    sections = PromptSections(request)
+    assert (sections.get("options") or sections["options_c0"]) == f"{options}Cannot assess / not applicable"
+    assert example in request.messages[1].content
+    assert request.schema is not None
+    fields: Any = request.schema.body["properties"]
+    fields = fields["judgments"]["items"]["properties"] if "judgments" in fields else fields
+    expected = {"type": number_type, "description": "the number with which the option begins"}
+    assert fields["selected_option"] == expected
 
 
 async def test_a_met_with_a_quote_of_the_submission_stands() -> None:

@@ -378,12 +378,101 @@ def test_an_option_is_found_under_other_keys_and_a_second_one_leaves_none(text: 
     assert (found.value.option if isinstance(found, Answer) else None) == index, found
 
 
-def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> None:
-    scale = [CriterionOption(label=str(number), value=number / 2) for number in (0, 1, 2)]
-    shown = ShownOptions(Criterion(requirement="How good?", options=scale), (0, 1, 2))
-    assert shown.find_index("1") is None  # the place of label 0, and the label in place 2
-    assert shown.find_index(1) == 0
-    assert shown.find_index("3") == 2
+def show(*labels: str, order: tuple[int, ...] = ()) -> ShownOptions:
+    options = [CriterionOption(label=label, value=0.5, na=label == "N/A") for label in labels]
+    return ShownOptions(Criterion(requirement="How good?", options=options), order or tuple(range(len(labels))))
+
+
+# Labels, and the numbers to reply with.
+NUMBERED: list[tuple[tuple[str, ...], list[float]]] = [
+    (("0", "1", "2", "N/A"), [0, 1, 2, 99]),
+    (("0", "0.5", "1,0"), [0, 0.5, 1]),
+    (("0 - poor", "1: fair", "2 (good)"), [0, 1, 2]),
+    (("3", "2", "1"), [3, 2, 1]),
+    (("−1", "0", "+1"), [-1, 0, 1]),
+    (("0%", "50 %", "100%", "N/A"), [0, 50, 100, 999]),
+    (("0/2", "1/2", "2/2"), [0, 1, 2]),
+    (("0分", "1分"), [0, 1]),
+    (("N/A", "1", "2"), [99, 1, 2]),
+    (("None", "1 cause", "2 causes", "3 or more"), [99, 1, 2, 3]),
+    # Positions.
+    (("1 - poor", "2 - fair", "3 - good", "N/A"), [1, 2, 3, 4]),
+    (("1", "2", "Other"), [1, 2, 3]),
+    (("0", "1-2", "3 or more"), [1, 2, 3]),
+    (("0 to 4", "5 to 9"), [1, 2]),
+    (("0", "1/2", "1"), [1, 2, 3]),
+    (("2nd", "1st"), [1, 2]),
+    (("2,000", "1,000"), [1, 2]),
+    (("Poor", "1 error", "Excellent"), [1, 2, 3]),
+    (("Grade 0", "Grade 1"), [1, 2]),
+]
+
+
+@each(("labels", "numbers"), NUMBERED)
+def test_a_scale_of_other_numbers_than_the_positions_has_these(labels: tuple[str, ...], numbers: list[float]) -> None:
+    shown = show(*labels)
+    assert [*shown.numbers] == numbers
+    lines = shown.text.splitlines()
+    assert lines == [
+        label if shown.scale and label not in ("N/A", "None") else f"{number}. {label}"
+        for label, number in zip(labels, numbers, strict=True)
+    ]
+
+
+HALF = ("0", "0.5", "1", "1.5", "2", "N/A")
+WORDS = ("0 - poor", "1 - fair", "2 - good", "3 - great")
+SIGNED = ("-1", "0", "1")
+# Labels, a value of selected_option, and the label of the option; None for unreadable.
+SCALED: list[tuple[tuple[str, ...], object, str | None]] = [
+    *(
+        (HALF, value, "1.5")
+        for value in (1.5, "1.5", "1,5", "1.50", "Option 1.5", "**1.5**", "1.5 out of 2", "1.5/2")
+    ),
+    *((HALF, value, "1") for value in (1, 1.0, "1", "1.0", "1 point")),
+    *((HALF, value, "N/A") for value in (99, "99", "N/A", "99. N/A")),
+    *(
+        (HALF, value, None)
+        for value in (3, 6, 1.25, True, "1.5/5", "1-2", "0.5 or 1", "1.5+", "~1", "-1", "1.5 - good")
+    ),
+    *((WORDS, value, "2 - good") for value in (2, "2", "good", "2: Good", "2 (good)", "Option 2: good", "2/3")),
+    *((WORDS, value, None) for value in (4, "2 - fair", "fair or good", "2-", "2/4")),
+    *((SIGNED, value, "-1") for value in (-1, "-1", "−1", "Option -1")),
+    (SIGNED, "+1", "1"),
+    (("0%", "50%", "100%"), "50%", "50%"),
+    (("0%", "50%", "100%"), 50, "50%"),
+]
+# The same for texts of replies.
+SCALED_TEXTS: list[tuple[tuple[str, ...], str, str | None]] = [
+    *((HALF, f"So.\n\n{text}", "1.5") for text in ("Score: 1.5", "\\boxed{1.5}", "[[1.5]]", "The score is 1.5")),
+    (SIGNED, "It is against.\n\nScore: -1", "-1"),
+    (SIGNED, '{"explanation": "So.", "selected_option": −1}', "-1"),
+    (HALF, f"I choose option 1.5.\n{chosen(1.5)}", "1.5"),
+    (HALF, f"I choose option 1.5.\n{chosen(1)}", None),
+    (SIGNED, f"I choose option -1.\n{chosen(-1)}", "-1"),
+]
+
+
+@each(
+    ("labels", "text", "label"),
+    [*((labels, chosen(value), label) for labels, value, label in SCALED), *SCALED_TEXTS],
+)
+def test_a_number_of_a_scale_is_the_label_that_begins_with_it(
+    labels: tuple[str, ...], text: str, label: str | None
+) -> None:
+    found = read_said(Reply(text), show(*labels))
+    option = found.value.option if isinstance(found, Answer) else None
+    assert (None if option is None else labels[option]) == label, found
+
+
+def test_an_unusable_choice_says_what_is_expected() -> None:
+    for labels, expected in (
+        (WORDS, "the number with which an option begins, one of 0, 1, 2, 3"),
+        (tuple(map(str, range(101))), "the number with which an option begins, one of 0, 1, 2, …, 98, 99, 100"),
+        (("Few", "Many"), "a number from 1 to 2"),
+    ):
+        found = read_said(Reply(chosen(-7)), show(*labels))
+        assert isinstance(found, Unreadable)
+        assert found.message == f"selected_option is -7; expected {expected}"
 
 
 def test_marks_that_tell_labels_apart_are_read() -> None:

@@ -219,6 +219,8 @@ async def test_a_judge_chooses_the_best_or_worst_option_by_its_words() -> None:
     labels = [
         (["No", "Yes"], "Yes", "No"),
         (["1 point", "3 points", "2 points"], "3 points", "1 point"),
+        (["0", "0.5", "1"], "1", "0"),
+        (["−1 - against", "0", "1 - for"], "1 - for", "−1 - against"),
         (["Not shown", "Partly", "Shown in full"], "Shown in full", "Not shown"),
     ]
     for shown, best, worst in labels:

@@ -517,6 +517,11 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
         RUBRIC[0],
         {"name": "Wrong", "requirement": "Is wrong.", "weight": -2},
         {"name": "Causes", "requirement": "How many?", "options": options},
+        {
+            "name": "Points",
+            "requirement": "How good?",
+            "options": [{"label": f"{n}", "value": n / 2} for n in range(3)],
+        },
     ]
     items = [{"submission": "<think>The sun?</think>\n\nThe <moon>.", "description": "", "id": "e0"}]
     data.write_text(json.dumps({"prompt": "Explain the tides.", "rubric": rubric, "items": items}))
@@ -526,7 +531,7 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
         sent = [[message["content"] for message in call.body["messages"]] for call in endpoint.received]
     with viewing(tmp_path / "run") as viewer:
         viewer.indexed()
-        for number in (1, 2, 3):
+        for number in (1, 2, 3, 4):
             found = viewer.data(f"/r/0/items/0/calls?focus={number}")
             assert [message["content"] for message in found["prompt"]["messages"]] in sent
             assert not any("template" in note for note in found["prompt"]["notes"])

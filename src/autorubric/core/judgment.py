@@ -320,7 +320,7 @@ class CriterionJudgment(BaseModel):
 
 
 class MultiChoiceJudgment(BaseModel):
-    """A judge's reply on a multi-choice criterion; `selected_option` counts from 1, in the order shown.
+    """A judge's reply on a multi-choice criterion; `selected_option` is the number shown with the option.
 
     Example:
         >>> MultiChoiceJudgment(explanation="Only one is named.", selected_option=2).selected_option

@@ -1,17 +1,17 @@
 """The parts shared by all judges that call a model: options, prompt variables and reply schemas."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError
 from autorubric.extras import require
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.judge import JudgeInput, ShownOptions, as_judged, order_options
 from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, Unreadable, build_reask
-from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
+from autorubric.prompts.judging import OWN_NUMBER, JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
 
 
@@ -114,11 +114,24 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
     return ShownOptions(criterion, order_options(criterion, options.seed, inputs.submission, index, judge_id))
 
 
+NumberType: TypeAlias = Literal["integer", "number"]
+
+
+def find_number_type(shown: Sequence[ShownOptions]) -> NumberType | None:
+    """Return the type of the numbers of scales among the options; None if there are none."""
+    numbers = [number for options in shown if options.scale for number in options.numbers]
+    return None if not numbers else "integer" if all(isinstance(number, int) for number in numbers) else "number"
+
+
 @cache
-def load_judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
+def load_judgment_schema(
+    kind: Literal["binary", "choice"], evidence: bool, number_type: NumberType | None = None
+) -> ReplySchema:
     """Return the schema of a reply on one criterion: quotes if `evidence` is set, then explanation, then verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)
+    if number_type is not None:
+        body["properties"]["selected_option"] |= {"type": number_type, "description": OWN_NUMBER}
     if not evidence:
         del body["properties"]["quotes"]
         body["required"].remove("quotes")

@@ -11,11 +11,20 @@ from typing import Any, Literal
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
 from autorubric.core.wording import fold_letter
-from autorubric.graders.asking import ModelJudge, Unsupported, collect_values, load_judgment_schema, show_options
+from autorubric.graders.asking import (
+    ModelJudge,
+    NumberType,
+    Unsupported,
+    collect_values,
+    find_number_type,
+    load_judgment_schema,
+    show_options,
+)
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.graders.judge_replies import Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
+from autorubric.prompts.judging import ask_for_own_numbers
 from autorubric.prompts.template import Beginning
 
 
@@ -56,7 +65,7 @@ class _Dialogue:
 
     def __init__(self, judge: CriterionJudge, inputs: JudgeInput) -> None:
         self._judge, self._inputs = judge, inputs
-        self._prepared: dict[Literal["binary", "choice"], tuple[Beginning, ReplySchema]] = {}
+        self._prepared: dict[tuple[str, NumberType | None], tuple[Beginning, ReplySchema]] = {}
         self._shown: dict[int, ShownOptions] = {}
         self._flagged: dict[int, Answer[Judgment]] = {}
 
@@ -72,13 +81,15 @@ class _Dialogue:
         judge, inputs = self._judge, self._inputs
         criterion = inputs.criteria[index]
         kind: Literal["binary", "choice"] = "binary" if criterion.options is None else "choice"
+        number_type: NumberType | None = None
         examples: list[dict[str, Any]] = []
         values = {"requirement": criterion.requirement, "pitfall": criterion.weight < 0, "examples": examples}
         if criterion.options is not None:
             values["options"] = self.show(index).text
+            number_type = find_number_type([self.show(index)])
         if judge.options.few_shot is not None:
             examples.extend(self._build_examples(index, criterion))
-        beginning, schema = self._prepared.get(kind) or self._prepare(kind)
+        beginning, schema = self._prepared.get((kind, number_type)) or self._prepare(kind, number_type)
         messages = tuple(starmap(Message, beginning.finish(**values)))
         copy = inputs.find_copy((index,)) if inputs.copies else 0
         return Request(messages, "judge", schema, judge.draw, item=inputs.item, copy=copy)
@@ -121,13 +132,17 @@ class _Dialogue:
         self._flagged[index] = answer
         return Unsupported("unreadable", problem, quotes=unfound)
 
-    def _prepare(self, kind: Literal["binary", "choice"]) -> tuple[Beginning, ReplySchema]:
+    def _prepare(
+        self, kind: Literal["binary", "choice"], number_type: NumberType | None
+    ) -> tuple[Beginning, ReplySchema]:
         """Return the part of the prompt that criteria of a kind share, and the schema of their replies."""
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
+        template = ask_for_own_numbers(template) if number_type else template
         beginning = template.begin(**collect_values(self._inputs, options.evidence))
-        prepared = self._prepared[kind] = beginning, own or load_judgment_schema(kind, options.evidence)
+        schema = own or load_judgment_schema(kind, options.evidence, number_type)
+        prepared = self._prepared[kind, number_type] = beginning, schema
         return prepared
 
     def _build_examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:

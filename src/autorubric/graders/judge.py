@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
-from itertools import starmap
+from itertools import count, starmap
 from random import Random
 from typing import Any, Protocol, TypeAlias
 
@@ -21,14 +21,29 @@ _NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
 UNCHECKED = re.compile(r"\[\s*\]")  # an empty box, as in "[ ] MET"
 _MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as in "-2", "2+" and ">2"
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
+_OWN = r"(?P<number>[-+−–]?(?:\d{1,9}(?:[.,]\d{1,2})?|0[.,]\d{1,9}))(?![.,]?\d|[^\W\u3040-\uffef])"
+_OWN_NUMBER = re.compile(
+    rf"{_MARK}{_OWN}(?!\s*(?:[-–—~～〜]|to|or|and|bis|oder|ou|至|到|或)\s*[-+−]?\d)", re.IGNORECASE
+)
+"""The number with which a label begins: not "1-2", "1st" or "1,000"."""
+_DIGITS_FIRST = re.compile(rf"{_MARK}[-+−–]?\d")
+REPLIED = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}{_OWN}", re.IGNORECASE)
+MENTIONED = re.compile(
+    r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}?"
+    r"(?P<number>(?:(?<=\s)[-−])?\d{1,3}(?:\.\d+)?)(?!\d|\s*(?:[%/|,]|or\b))",
+    re.IGNORECASE,
+)
+"""An option in a sentence."""
+_OUT_OF = re.compile(rf"\s*(?:points?|分)?\s*(?:(?:/|out of|of)\s*(?P<most>\d{{1,9}}))?\.?{_MARK}\.?", re.IGNORECASE)
+_SEPARATORS = " .:：=()[]-–—\t\"'*"
+_MOST_LISTED = 21
 
 
 def order_options(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
     """Return the original index of the option at each displayed position.
 
     The same arguments always give the same order, so that a prompt sent earlier is found in the ledger. Options whose
-    labels begin with a number keep their order, because in a shuffled numeric scale a judge is likely to reply with
-    the label instead of the position.
+    labels begin with a number keep their order.
 
     Args:
         criterion: the multi-choice criterion, as it is judged.
@@ -45,7 +60,7 @@ def order_options(criterion: Criterion, seed: int, text: str, index: int, judge_
     """
     options = criterion.options or []
     order = list(range(len(options)))
-    if any(_NUMBER.match(option.label) for option in options):
+    if any(_NUMBER.match(option.label) for option in options) or find_scale(criterion):
         return tuple(order)
     key = sha256(f"{seed}:{_digest(text)}:{index}:{judge_id}".encode()).hexdigest()[:16]
     Random(int(key, 16) % 2**31).shuffle(order)
@@ -63,9 +78,37 @@ def as_judged(criterion: Criterion) -> Criterion:
     return criterion.with_guaranteed_na_option()
 
 
+@lru_cache(maxsize=4096)
+def find_scale(criterion: Criterion) -> tuple[float | None, ...]:
+    """Return the numbers with which labels begin; empty if they are not distinct, or some begin with a range.
+
+    One option, and options for "not applicable", may be without (None).
+
+    Example:
+        >>> labels = ("0 - poor", "0.5", "1 or more", "Not stated")
+        >>> find_scale(Criterion(requirement="?", options=[{"label": label, "value": 0} for label in labels]))
+        (0.0, 0.5, 1.0, None)
+    """
+    options = criterion.options or []
+    found = [_OWN_NUMBER.match(option.label) for option in options]
+    numbers = tuple(number and _parse_number(number["number"]) for number in found)
+    others = [option for option, number in zip(options, numbers, strict=True) if number is None]
+    known = len(options) - len(others)
+    if known < 2 or len({*numbers} - {None}) < known or sum(not option.na for option in others) > 1:
+        return ()
+    return () if any(_DIGITS_FIRST.match(option.label) for option in others) else numbers
+
+
+def _parse_number(text: str) -> float:
+    return float(text.replace(",", ".").replace("−", "-").replace("–", "-"))
+
+
 @dataclass(frozen=True)
 class ShownOptions:
-    """Options in the order shown."""
+    """Options in the order shown.
+
+    They are numbered from 1, unless their labels begin with other numbers: then a judge replies with these.
+    """
 
     criterion: Criterion
     order: tuple[int, ...]
@@ -78,38 +121,90 @@ class ShownOptions:
         return tuple(" ".join(options[index].label.split()) for index in self.order)
 
     @cached_property
+    def scale(self) -> tuple[float | None, ...]:
+        """The numbers with which the labels begin, in the order shown; empty if these are the positions."""
+        found = find_scale(self.criterion)
+        scale = tuple(found[index] for index in self.order) if found else ()
+        are_positions = all(number in (place, None) for place, number in enumerate(scale, 1))
+        return () if are_positions else scale
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...]:
+        """The numbers to reply with, in the order shown; 99, 999, … for labels without in a scale of numbers."""
+        if not self.scale:
+            return tuple(range(1, len(self.order) + 1))
+        codes = (code for digits in count(2) if (code := 10**digits - 1) > self._most)
+        numbers = [next(codes) if number is None else number for number in self.scale]
+        return tuple(int(number) if number == int(number) else number for number in numbers)
+
+    @property
+    def _most(self) -> float:
+        return max(number for number in self.scale if number is not None)
+
+    @cached_property
     def text(self) -> str:
-        """One numbered line per option."""
-        return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))
+        """One line per option, which begins with its number."""
+        scale = self.scale or (None,) * len(self.order)
+        lines = zip(self.labels, self.numbers, scale, strict=True)
+        return "\n".join(f"{number}. {label}" if own is None else label for label, number, own in lines)
+
+    @cached_property
+    def expected(self) -> str:
+        """What a judge may reply with, for messages."""
+        if not self.scale:
+            return f"a number from 1 to {len(self.order)}"
+        numbers = [str(number) for number in self.numbers]
+        if len(numbers) > _MOST_LISTED:
+            numbers[3:-3] = ["…"]
+        return f"the number with which an option begins, one of {', '.join(numbers)}"
 
     @cached_property
     def are_distinct(self) -> bool:
         """Whether labels differ in more than case and marks, which prose may add (`A` and `A*` do not)."""
         return len(set(map(_fold, self.labels))) == len(self.labels)
 
-    def find_number(self, label: str) -> int | None:
+    def find_number(self, label: str) -> float | None:
         """Return the number of the option with this label, ignoring case and marks if unambiguous; else None."""
         wanted = " ".join(label.split())
         if wanted in self.labels:
-            return self.labels.index(wanted) + 1
-        numbers = [number for number, known in enumerate(self.labels, 1) if _fold(known) == _fold(wanted)]
+            return self.numbers[self.labels.index(wanted)]
+        labels = zip(self.numbers, self.labels, strict=True)
+        numbers = [number for number, known in labels if _fold(known) == _fold(wanted)]
         return numbers[0] if len(numbers) == 1 else None
 
     def find_index(self, choice: object) -> int | None:
         """Return the original index of the option that a judge means; None if that is ambiguous."""
         if isinstance(choice, bool):
             return None
-        if isinstance(choice, float) and choice.is_integer():
-            choice = int(choice)
-        if isinstance(choice, int):
-            return self.order[choice - 1] if 1 <= choice <= len(self.order) else None
+        if isinstance(choice, int | float):
+            return self.order[self.numbers.index(choice)] if choice in self.numbers else None
         return self._find_index_in_text(choice) if isinstance(choice, str) and not UNCHECKED.search(choice) else None
 
     def _find_index_in_text(self, choice: str) -> int | None:
+        if self.scale:
+            return self.find_index(self._find_own_number(choice))
         number = _FULL_NUMBER.fullmatch(choice)
         placed = int(number[1]) if number else None
         meant = {placed, self.find_number(choice) or self._find_number_before_label(choice)} - {None}
         return self.find_index(meant.pop()) if len(meant) == 1 else None
+
+    def _find_own_number(self, choice: str) -> float | None:
+        """Return the number in "3", "Option 3", "3 (fair)" or "3/5", or that of the label "3 - fair" in "fair"."""
+        labelled = self.find_number(choice)
+        if labelled is not None:
+            return labelled
+        words = [_fold(_OWN_NUMBER.sub("", label, count=1).strip(_SEPARATORS)) for label in self.labels]
+        replied = REPLIED.match(choice)
+        if replied is None:
+            places = [place for place, word in enumerate(words) if word and word == _fold(choice)]
+            return self.numbers[places[0]] if len(places) == 1 else None
+        number, rest = _parse_number(replied["number"]), choice[replied.end() :]
+        if number not in self.numbers:
+            return None
+        out_of = _OUT_OF.fullmatch(rest)
+        is_alone = out_of and (out_of["most"] is None or float(out_of["most"]) == self._most)
+        word = rest.strip(_SEPARATORS)
+        return number if is_alone or (word and _fold(word) == words[self.numbers.index(number)]) else None
 
     def _find_number_before_label(self, choice: str) -> int | None:
         """Return the number in "2. Partly" or "Option 2: Partly" if it is the number of that label."""

@@ -184,7 +184,7 @@ def read_entry(
         return _reject("the reply holds no selected_option")
     option = shown.find_index(chosen[0])
     if option is None:
-        return _reject(f"selected_option is {chosen[0]!r:.80}; expected a number from 1 to {len(shown.order)}")
+        return _reject(f"selected_option is {chosen[0]!r:.80}; expected {shown.expected}")
     if any(shown.find_index(other) not in (None, option) for other in chosen):
         return _reject("selected_option, option and choice contradict each other")
     return Said(None, option, *_explain(record, notes))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.asking import ModelJudge, collect_values, show_options
+from autorubric.graders.asking import ModelJudge, NumberType, collect_values, find_number_type, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
 from autorubric.graders.judge_replies import (
     Said,
@@ -41,6 +41,7 @@ from autorubric.llm.reply_json import scan_json
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
+from autorubric.prompts.judging import OWN_NUMBER, ask_for_own_numbers
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -78,14 +79,17 @@ class RubricJudge(ModelJudge):
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
         """Build the request for all wanted criteria."""
-        criteria = [_describe_criterion(inputs, index, self._find_options(inputs, index)) for index in wanted]
+        shown = [self._find_options(inputs, index) for index in wanted]
+        criteria = [_describe_criterion(inputs, index, options) for index, options in zip(wanted, shown, strict=True)]
         examples = self._build_examples(inputs, wanted)
+        number_type = find_number_type([*filter(None, shown)])
         template = self.options.prompts.rubric
+        template = ask_for_own_numbers(template) if number_type else template
         turns = template.render(criteria=criteria, examples=examples, **collect_values(inputs, False))
         return Request(
             tuple(starmap(Message, turns)),
             "judge",
-            _load_rubric_schema(),
+            _load_rubric_schema(number_type),
             self.draw,
             item=inputs.item,
             room=estimate_room(entries=len(criteria)),
@@ -374,5 +378,9 @@ def _find_id(entry: Mapping[str, Any]) -> str:
 
 
 @cache
-def _load_rubric_schema() -> ReplySchema:
-    return ReplySchema("judge_rubric", load_schema("judge_rubric"))
+def _load_rubric_schema(number_type: NumberType | None) -> ReplySchema:
+    body = load_schema("judge_rubric")
+    if number_type is not None:
+        option = body["properties"]["judgments"]["items"]["properties"]["selected_option"]
+        option |= {"type": [number_type, "null"], "description": OWN_NUMBER}
+    return ReplySchema("judge_rubric", body)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.wording import compile_late, fold_text
 from autorubric.files.strict_yaml import parse_yaml
-from autorubric.graders.judge import UNCHECKED, ShownOptions
+from autorubric.graders.judge import MENTIONED, REPLIED, UNCHECKED, ShownOptions
 from autorubric.llm.reply_json import describe_form, scan_json
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
@@ -172,7 +172,12 @@ def find_fields(text: str) -> list[re.Match[str]]:
         field
         for _, field in sorted({field.start(): field for field in found}.items())
         if (_OF_VERDICT.search(field["label"] or "") or _fold(field["value"]) not in OF_ANYTHING)
-        and (field.re is not _FIELDS[0] or not field["loose"] or field["value"].isdigit() or not is_remark(field))
+        and (
+            field.re is not _FIELDS[0]
+            or not field["loose"]
+            or REPLIED.fullmatch(field["value"])
+            or not is_remark(field)
+        )
     ]
 
 
@@ -246,7 +251,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
 _BARE_LABELS = fold_text(_join_words("label")).replace(r"[^\w不未没沒非难難无無]{0,4}", "")  # faster than IGNORECASE
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
-_BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
+_BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+(?:[.,]\d+)?)")
 
 
 def find_quoted_fields(text: str, submission: str, shown: ShownOptions | None = None) -> set[Stated | None]:
@@ -319,10 +324,6 @@ HINT = compile_late(
     "th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
 )
 """Every sentence that states a verdict matches this."""
-_OPTION = re.compile(
-    r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
-    re.IGNORECASE,
-)
 _CHOOSING = re.compile(
     r"\b(?:choose|chose|choice|select|pick|chang\w+|correct\w*|final|best|answer|should be)\b|应|應|更|改|最",
     re.IGNORECASE,
@@ -365,7 +366,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         >>> [verdict.value for _, verdict in find_statements(said)]
         ['UNMET']
     """
-    hint = HINT if shown is None else _OPTION
+    hint = HINT if shown is None else MENTIONED
     if not hint.search(text):
         return
     text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
@@ -384,10 +385,10 @@ def find_mentions(sentence: str, shown: ShownOptions | None = None) -> Iterator[
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)
     elif not _CHOOSING.search(sentence):
         return
-    for found in (_MENTION if shown is None else _OPTION).finditer(sentence):
+    for found in (_MENTION if shown is None else MENTIONED).finditer(sentence):
         if not _REJECTED.search(sentence, max(0, found.start() - 50), found.start()):
             kind = found.lastgroup or ""
-            yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
+            yield shown.find_index(float(found[kind].replace("−", "-"))) if shown else CriterionVerdict[kind]
 
 
 def find_conclusion(text: str, shown: ShownOptions | None = None) -> Stated | None:

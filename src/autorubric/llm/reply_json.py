@@ -12,7 +12,7 @@ MOST_NESTED = 64
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"[\[\]{{}}]|{_STRING}", re.DOTALL)
 _OPENER = re.compile(r"[\[{]")
-_PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
+_PUNCTUATION = re.compile(rf"{_STRING}|[,，：]|[−–](?=\d)", re.DOTALL)
 _MARKDOWN_ESCAPE = re.compile(r"(?<!\\)\\_")
 _CLOSER_NEXT = re.compile(r"\s*[\]}]")
 # Entries that the model left out.
@@ -135,8 +135,8 @@ def _normalize_mark(match: re.Match[str]) -> str:
     found = match.group()
     if found[0] == '"':
         return found
-    if found == "：":
-        return ":"
+    if found in "：−–":
+        return ":" if found == "：" else "-"
     return "" if _CLOSER_NEXT.match(match.string, match.end()) else ","
 
 

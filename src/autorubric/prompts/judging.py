@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ _SHARED: dict[str, Any] = {
     "submission": "a submission",
     "evidence": True,
 }
+_POSITION = "the number that stands in front of the option, as a whole number from 1"
+OWN_NUMBER = "the number with which the option begins"
+
 _EXAMPLES = [{"query": "q", "submission": "s", "reason": "r", "verdict": "MET"}]
 _CRITERION = {"requirement": "Is brief.", "pitfall": False, "examples": _EXAMPLES}
 _OPTIONS = "1. No\n2. Yes"
@@ -49,7 +52,8 @@ class JudgePrompts(NamedPrompts):
 
     Attributes:
         binary: asks for MET, UNMET or CANNOT_ASSESS; given `requirement`, `pitfall` and `examples`.
-        choice: asks for one of `options`, numbered lines; given `requirement`, `pitfall` and `examples` too.
+        choice: asks for one of `options`, lines that begin with the number to reply with; given `requirement`,
+            `pitfall` and `examples` too.
         rubric: asks about all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
             `examples` too.
         reask: follows an unusable reply; given `problem`, one sentence, and `unfound`, quotes that the submission
@@ -79,6 +83,19 @@ class JudgePrompts(NamedPrompts):
         if choice is not None:
             changed["choice"] = self.choice.with_system(choice)
         return replace(self, **changed)
+
+
+@lru_cache(maxsize=64)
+def ask_for_own_numbers(template: Template) -> Template:
+    """Return the template for options that begin with numbers other than their positions.
+
+    The fingerprint of the prompts stays as it is, so that runs without such options resume.
+
+    Example:
+        >>> "from 1" in ask_for_own_numbers(package_judge_prompts().choice).source
+        False
+    """
+    return template.reword(_POSITION, OWN_NUMBER)
 
 
 @cache

@@ -173,6 +173,15 @@ class Template:
         """
         return Template(self.name, self.source, self.origin, self._varies, text)
 
+    def reword(self, phrase: str, other: str) -> Template:
+        """Return this template with another phrase in place of one that it may have.
+
+        Example:
+            >>> Template("greet", "Say hello.").reword("hello", "goodbye").source
+            'Say goodbye.'
+        """
+        return Template(self.name, self.source.replace(phrase, other), self.origin, self._varies, self._system)
+
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
         """Return the filled-in messages as (role, content) pairs, system first; empty messages are left out.
 

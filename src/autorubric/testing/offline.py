@@ -191,13 +191,23 @@ def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bo
     return {**reply, **({"selected_option": _choose(options, status)} if options else {"criterion_status": status})}
 
 
-def _choose(options: str, status: str) -> int:
+def _choose(options: str, status: str) -> float:
     """Return the best option if the requirement is met, else the worst, judged by their words."""
-    listed = [(text, number) for number, text in enumerate(re.findall(r"^\d+\. (.*)$", options, re.M), 1)]
+    listed: list[tuple[str, float]] = [
+        (text, int(number)) for number, text in re.findall(r"^(\d+)\. (.*)$", options, re.M)
+    ]
+    sizes = {text: [float(size) for size in re.findall(r"\d+(?:\.\d+)?", text)[:1]] for text, _ in listed}
+    if [number for _, number in listed] != [*range(1, len(listed) + 1)] or not listed:  # a scale of numbers
+        lines = options.translate(str.maketrans("−–,", "--.")).splitlines()
+        found = [(line, re.match(r"\W*?(-?\d+(?:\.\d+)?)", line)) for line in lines]
+        numbers = [(line, float(number[1])) for line, number in found if number]
+        listed = [(line, int(number) if number.is_integer() else number) for line, number in numbers]
+        sizes = {text: [float(number)] for text, number in listed}
     listed = listed or [("", 1)]
     absent = [option for option in listed if _ABSENT.search(option[0])]
-    sizes = {text: [float(size) for size in re.findall(r"\d+(?:\.\d+)?", text)[:1]] for text, _ in listed}
-    rated = sorted((sizes[text] or [-1.0 if _POOR.search(text) else 0.0], text, number) for text, number in listed)
+    rated = sorted(
+        (sizes.get(text) or [-1.0 if _POOR.search(text) else 0.0], text, number) for text, number in listed
+    )
     rest = [one for one in rated if one[1:] not in absent]
     if absent and (status == "CANNOT_ASSESS" or not rest):
         return absent[0][1]

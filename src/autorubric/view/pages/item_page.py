@@ -10,7 +10,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError, pluralize
 from autorubric.graders.judge import ShownOptions, as_judged, order_options
 from autorubric.llm.thinking import split_reasoning
-from autorubric.prompts.judging import package_judge_prompts
+from autorubric.prompts.judging import ask_for_own_numbers, package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
 from autorubric.view.page import Page, PageQuery, PageRefusal
@@ -192,9 +192,11 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
             "pitfall": criterion.weight < 0,
             "examples": [],
         }
+        template = prompts.binary
         if criterion.options is not None:
-            own["options"] = _order_options(criterion, config, submission, place).text
-        template = prompts.binary if kind == "binary" else prompts.choice
+            shown = _order_options(criterion, config, submission, place)
+            own["options"] = shown.text
+            template = ask_for_own_numbers(prompts.choice) if shown.scale else prompts.choice
         turns = template.begin(**values).finish(**own)
     except (AutorubricError, IndexError, ValueError) as error:
         return {"messages": [], "notes": [f"the prompt cannot be rebuilt: {error}"]}
