@@ -224,7 +224,7 @@ def _group_problems(problems: Iterable[str]) -> Iterator[str]:
     for problem in problems:
         place, _, sentence = problem.partition(": ")
         row, _, rest = sentence.partition(": ")  # in a document, the place is `rows.json: row 3`
-        if rest and re.fullmatch(r"row \d+", row):
+        if rest and re.fullmatch(r"(row|item) \d+", row):
             place, sentence = f"{place}: {row}", rest
         if place.count("(") > place.count(")"):  # the colon is not a separator
             place, sentence = problem, ""

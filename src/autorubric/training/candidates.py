@@ -109,7 +109,7 @@ def check_candidates(
 ) -> tuple[list[RubricQuery], list[str]]:
     """The queries that have candidates, and a problem for each that has none, or one if none has."""
     answered = {candidate.query for candidate in candidates}
-    if not answered:
+    if queries and not answered:
         return [], [f"no query has a candidate in {origin}"]
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
