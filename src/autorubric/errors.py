@@ -20,6 +20,7 @@ A `Note` is a Python warning about a result, which never costs the result.
 """
 
 import contextlib
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -213,10 +214,18 @@ def _join_problems(problems: tuple[str, ...]) -> str:
 
 
 def _group_problems(problems: Iterable[str]) -> Iterator[str]:
-    """Problems of the form `place: sentence`; a sentence with more than three places comes once, with the first."""
+    """Problems of the form `place: sentence`; a sentence with more than three places comes once, with the first.
+
+    Example:
+        >>> list(_group_problems(f"a.json: row {number}: is blank" for number in range(1, 6)))
+        ['a.json: row 1, a.json: row 2, a.json: row 3 and 2 more: is blank']
+    """
     places: dict[str, list[str]] = {}
     for problem in problems:
         place, _, sentence = problem.partition(": ")
+        row, _, rest = sentence.partition(": ")  # in a document, the place is `rows.json: row 3`
+        if rest and re.fullmatch(r"(row|item) \d+", row):
+            place, sentence = f"{place}: {row}", rest
         if place.count("(") > place.count(")"):  # the colon is not a separator
             place, sentence = problem, ""
         places.setdefault(sentence or problem, []).append(place)

@@ -197,14 +197,23 @@ def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pyte
     ) in capsys.readouterr().err
 
 
-def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    row = '[{"instruction": "Sum up.", "input": "A text.", "output": "So."}]'
-    Path("alpaca.json").write_text(row, encoding="utf-8")
-    words = ["synthesize", "alpaca.json", "--models", "builtin/offline", "-o", "out"]
-    assert run(words) == 2
-    says = "alpaca.json: the query may be column 'instruction' or 'input'; choose one with --question-column NAME"
+def test_two_columns_that_may_be_the_query_are_refused_unless_they_are_of_alpaca(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"instruction": "Sum up.", "input": "A text.", "output": "So."}
+    Path("other.json").write_text(json.dumps([{"instruction": "Sum up.", "input": "A text."}]), encoding="utf-8")
+    Path("alpaca.json").write_text(json.dumps([row, {**row, "input": ""}]), encoding="utf-8")
+    words = ["--models", "builtin/offline", "-o", "out"]
+    assert run(["synthesize", "other.json", *words]) == 2
+    says = "other.json: the query may be column 'instruction' or 'input'; choose one with --question-column NAME"
     assert says in capsys.readouterr().err
-    assert run([*words, "--question-column", "instruction", "--dry-run"]) == 0
+    assert run(["synthesize", "alpaca.json", *words]) == 0
+    says = "note: alpaca.json: 'instruction' and 'input' are read as the query, joined by a blank line"
+    assert says in capsys.readouterr().err
+    asked = [json.loads(line)["question"] for line in Path("out/final.jsonl").read_text("utf-8").splitlines()]
+    assert asked == ["Sum up.\n\nA text.", "Sum up."]
+    assert run(["synthesize", "alpaca.json", *words, "--question-column", "instruction", "--dry-run"]) == 0
+    assert "note: alpaca.json: 'input' is not part of the query" in capsys.readouterr().err
 
 
 def test_labels_of_all_kinds_that_do_not_fit_are_named_at_once(

@@ -163,7 +163,7 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
         (["{data}", "--judge", "builtin/offline", "--calls", "per_items"], "did you mean 'per_item'"),
         (["{data}", "--judge", "builtin/offline", "--judge", "builtin/offline"], "--repeat N asks each judge"),
         (["{data}", "--judge", "builtin/offline", "-f", "xlsx"], "is not one of json, jsonl, csv, parquet"),
-        (["{data}", "--judge", "builtin/offline", "--few-shot", "3"], "go together"),
+        (["{data}", "--judge", "builtin/offline", "--few-shot", "3"], "must be used together"),
         (["{data}", "--judge", "m@http://127.0.0.1:9/v1", "--budget-usd", "1"], "no price is known"),
         (["{data}", "--judge", "m@http://127.0.0.1:9/v1", "--budget-usd", "1", "--dry-run"], "no price is known"),
         (

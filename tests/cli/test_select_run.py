@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset
+from autorubric import Criterion, Rubric, RubricDataset, convert
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 
+CALL = {"type": "function", "function": {"name": "look_up", "arguments": {"word": "tide"}}}
 GOOD, FAIR, POOR = "A good answer.", "A fair answer.", "A poor answer."
 
 
@@ -168,7 +169,7 @@ def test_a_run_that_has_not_finished_is_refused_with_the_command_that_finishes_i
     told = capsys.readouterr().err
     assert "the run has not finished" in told
     advised = re.search(
-        r"of 4 items are graded; finish it with a budget of ([\d,]+) tokens \(estimated: \d of 4 have", told
+        r"of 4 items are graded; finish it with a budget of ([\d,]+) tokens \(estimated: \d of 4 are", told
     )
     assert advised is not None
     command = told[told.index("autorubric grade ") :].split()
@@ -231,6 +232,67 @@ def test_a_conversation_keeps_its_turns_and_calls_of_tools_in_the_files_of_train
             info = json.loads((out / "llamafactory" / "dataset_info.json").read_text())["autorubric_sft"]
             assert (info["tags"]["observation_tag"], info["tags"]["function_tag"]) == ("tool", "function")
             assert info["columns"] == {"messages": "messages", "tools": "tools"}
+
+
+@pytest.mark.parametrize("column", ["messages", "question"])
+@pytest.mark.parametrize(
+    ("turns", "kept"),
+    [
+        (
+            [
+                {"role": "assistant", "content": None, "tool_calls": [CALL | {"id": "c1"}]},
+                {"role": "tool", "tool_call_id": "c1", "content": "the moon"},
+            ],
+            [
+                {"role": "assistant", "content": "", "tool_calls": [CALL | {"id": "c1"}]},
+                {"role": "tool", "content": "the moon", "tool_call_id": "c1"},
+            ],
+        ),
+        (
+            [
+                {"from": "function_call", "value": json.dumps(CALL["function"])},
+                {"from": "observation", "value": "the moon"},
+            ],
+            [{"role": "assistant", "content": "", "tool_calls": [CALL]}, {"role": "tool", "content": "the moon"}],
+        ),
+        (
+            [
+                {"role": "assistant", "content": "", "function_call": CALL["function"]},
+                {"role": "function", "name": "look_up", "content": "the moon"},
+            ],
+            [
+                {"role": "assistant", "content": "", "tool_calls": [CALL]},
+                {"role": "tool", "content": "the moon", "name": "look_up"},
+            ],
+        ),
+    ],
+    ids=["OpenAI", "ShareGPT", "OpenAI before tools"],
+)
+def test_calls_of_tools_go_from_synthesis_through_the_final_files_to_trainers(
+    tmp_path: Path, turns: list[dict[str, Any]], kept: list[dict[str, Any]], column: str
+) -> None:
+    user = {"role": "user", "content": "Why the tide?"}
+    asked = {"from": "human", "value": "Why the tide?"} if "from" in turns[0] else user
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
+    path, out, offline = tmp_path / "rows.jsonl", tmp_path / "out", "builtin/offline"
+    path.write_text(json.dumps({"id": "t", column: [asked, *turns], "tools": tools}) + "\n")
+    assert run(["synthesize", str(path), "--models", offline, "--profile", "full", "-o", str(out)]) == 0
+    for name in ("final.jsonl", "final.parquet", "final_full.jsonl", "final_full.parquet"):
+        chosen = tmp_path / name
+        words = ["--sample", offline, "-k", "1", "--judge", offline, "--threshold", "0", "-o", str(chosen)]
+        assert run(["select", str(out / name), *words]) == 0
+        row = _read_one(chosen / "trl_sft.jsonl")
+        assert (row["prompt"], row["tools"]) == ([user, *kept], tools), name
+    told = json.dumps([user, *kept])
+    assert _read_one(out / "final.jsonl") | {"rubrics": []} == {
+        "question": told,
+        "id": "t",
+        "rubrics": [],
+        "tools": json.dumps(tools),
+    }
+    made = convert(out / "final.jsonl", target=tmp_path / "verl.jsonl", to="verl")
+    assert dict(made.carried) == {"prompt": 1, "metadata.tools": 1}
+    assert run(["synthesize", str(path), "--models", offline, "--profile", "full", "-o", str(out)]) == 0
 
 
 def _read_one(path: Path) -> Any:

@@ -152,6 +152,10 @@ def test_jsonl_items_that_carry_everything_need_no_header(tmp_path: Path) -> Non
         ({"items": ["x"]}, "Item 0 must be a dict, got str"),
         ({"items": [{"description": "d"}]}, "Item 0 missing required field: 'submission'"),
         ({"items": [{"submission": "s"}]}, "Item 0 missing required field: 'description'"),
+        (
+            {"items": [{"submission": "s"}] * 5},
+            "Item 0, Item 1, Item 2 and 2 more missing required field: 'description'",
+        ),
         ({"rubric": None}, "Item 0 has no rubric and dataset has no global rubric"),
         ({"prompt": None}, "Item 0 has no prompt and dataset has no global prompt"),
         ({"rubric": [{"requirement": ""}]}, "rubric: Invalid criterion at index 0:\n  requirement is empty"),

@@ -89,7 +89,11 @@ READ: list[tuple[dict[str, Any], Reading]] = [
     (row(reference_answer="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
 
+ALPACA = row(question=None, answer=None, instruction=ASKED, input="", output=SAID)
 LAST: list[tuple[dict[str, Any], Reading]] = [
+    (asked("context_messages", TURNS), PLAIN._replace(query=DIALOGUE)),
+    (ALPACA, PLAIN),
+    (ALPACA | {"input": "In brief."}, PLAIN._replace(query=f"{ASKED}\n\nIn brief.")),
     (asked("user_input"), PLAIN),
     (row(user_input="And why?"), PLAIN),
     (said("actual_output"), PLAIN),
@@ -103,7 +107,7 @@ LAST: list[tuple[dict[str, Any], Reading]] = [
     (row(ideal="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
     (row(expected="Mie.", reference="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
-"""Rows with names that count only where no other name of the role holds something."""
+"""Rows with names that count only where no other name of the role holds something, and those of Alpaca."""
 
 AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(prompt="And why?"), "query", "question", "prompt"),

@@ -19,7 +19,8 @@ from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
-from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models
+from autorubric.rows.columns import COLUMN_OPTION, RowReader
+from autorubric.rows.contexts import is_for_models
 from autorubric.rows.paths import find_value
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
@@ -266,6 +267,11 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
      "<thinking>Hm.</thinking>\nf({})"),
     # LangChain's
     ({"type": "ai", "content": "So."}, "So."),
+    # ShareGPT's and LlamaFactory's
+    ({"from": "function_call", "value": '{"name": "f", "arguments": {"a": 1}}'}, 'f({"a": 1})'),
+    ({"role": "function", "content": 'So.<tool_call>[{"name": "f", "arguments": {"a": 1}}]</tool_call>'},
+     'So.\nf({"a": 1})'),
+    ({"from": "function_call", "value": "f()"}, "f()"),
 ]  # fmt: skip
 
 
@@ -273,6 +279,7 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
 def test_no_part_of_a_message_is_lost(message: dict[str, Any], text: str) -> None:
     read = as_turns(read_prompt([message, {"role": "user", "content": "Why?"}], "messages"))
     assert read[0]["content"].replace("calls ", "") == text
+    assert read[0]["role"] in ("assistant", "user", "model")
 
 
 @each(

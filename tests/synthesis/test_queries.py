@@ -252,15 +252,25 @@ def test_the_answer_at_the_end_of_a_conversation_is_not_part_of_the_query(
     ("turns", "told"),
     [
         (TURNS[1:2], "the conversation does not end with a message of the user or a tool"),
-        ([{"role": "user"}], "message 1 is {'role': 'user'}; expected a role"),
+        ([], "'prompt': the list of messages is empty"),
+        (None, "'prompt' is null"),
+        ([{"role": "user"}], "message 1: it has no content"),
         (
             [{"role": "judge", "content": "x"}],
-            "expected a role (user, assistant, system, developer, tool) and text, no images",
+            "message 1 has the role 'judge'; expected one of user, assistant, system, developer, tool",
         ),
-        ([*TURNS, {"role": "user", "content": "  "}], "message 4 is"),
+        ([*TURNS, {"role": "user", "content": "  "}], "message 4: its content is blank"),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "Why?"}, {"type": "text", "value": "So?"}]}],
+            "message 1: part 2 of its content is {'type': 'text', 'value': 'So?'}; expected 'text'",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "image_url"}]}],
+            "message 1: part 1 of its content is {'type': 'image_url'}; expected text; models are not shown images",
+        ),
     ],
 )
-def test_a_conversation_that_is_none_is_refused(tmp_path: Path, turns: list[dict[str, str]], told: str) -> None:
+def test_a_conversation_that_is_none_is_refused(tmp_path: Path, turns: Any, told: str) -> None:
     path = write(tmp_path / "q.jsonl", {"prompt": turns})
     assert told in refused(QueryFile(path, "prompt"))
 
@@ -276,3 +286,12 @@ def test_another_number_of_responses_is_named_with_its_line(tmp_path: Path) -> N
     path = write(tmp_path / "q.jsonl", *rows)
     told = refused(QueryFile(path, responses_column="answers"))
     assert f"{path}:2: 3 responses; the rows before it have 2" in told
+
+
+def test_a_query_that_refers_to_files_is_refused(tmp_path: Path) -> None:
+    for mark, column in (("image", "images"), ("audio", "audios"), ("video", "video")):
+        rows = [{"prompt": f"<{mark}>What is it?", column: ["a"]}, {"prompt": f"Is <{mark}> a tag?", column: []}]
+        for prompt in (rows[0]["prompt"], [{"role": "user", "content": rows[0]["prompt"]}]):
+            path = write(tmp_path / "q.jsonl", {**rows[0], "prompt": prompt}, rows[1])
+            told = f"{path}:1: 'prompt' refers to files in {column!r} with <{mark}>; expected text alone"
+            assert refused(QueryFile(path, "prompt")).startswith(told)

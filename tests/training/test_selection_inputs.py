@@ -91,7 +91,14 @@ def test_calls_of_tools_that_are_not_in_the_usual_form_are_text() -> None:
 
 def test_tools_are_definitions_and_part_of_the_query(tmp_path: Path) -> None:
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
-    held: list[tuple[Any, Any]] = [(tools, tools), (json.dumps(tools), tools), (["look_up"], None), ("a spade", None)]
+    bare = [tool["function"] for tool in tools]  # as in files of ShareGPT
+    held: list[tuple[Any, Any]] = [
+        (tools, tools),
+        (json.dumps(tools), tools),
+        (bare, tools),
+        (["look_up"], None),
+        ("a spade", None),
+    ]
     for kind in ("response", "submission"):  # a row with `submission` is an item of a dataset
         for given, expected in held:
             row = {"question": "[]", "rubrics": RUBRICS, kind: "So.", "tools": given}
@@ -124,6 +131,10 @@ def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:
         ({"question": "Why?", "rubrics": [{"criterion": "x", "points": "ten"}]}, "rubric[0].points is 'ten'"),
         ({"question": "Why?", "rubrics": 7}, "a rubric is a list of criteria"),
         ({"messages": [{"role": "assistant", "content": "Hm"}], "rubrics": RUBRICS}, "ends with the assistant"),
+        (
+            {"prompt": "<image>What is it?", "images": ["a.jpg"], "rubrics": RUBRICS},
+            "'prompt' refers to files in 'images' with <image>; expected text alone",
+        ),
     ],
 )
 def test_a_row_that_is_wrong_is_named_with_its_line(tmp_path: Path, row: Any, told: str) -> None:
@@ -163,6 +174,7 @@ def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Pa
         {"question": "How?", "answers": {"small": "So.", "large": "Thus."}},
         {"query": "Why?", "responses": ["Since."]},
         {"id": "q2", "response": "Slowly.", "sample_id": "mine"},
+        {"id": "q1", "completion": [{"role": "assistant", "content": "As is."}]},  # as `select` writes it for TRL
     ]
     problems: list[str] = []
     found = read_candidates(lines(tmp_path / "c.jsonl", rows), queries, problems)
@@ -173,6 +185,7 @@ def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Pa
         CandidateAnswer("q2", "Thus.", "q2-1", "large"),
         CandidateAnswer("q1", "Since.", "q1-1", ""),
         CandidateAnswer("q2", "Slowly.", "mine", ""),
+        CandidateAnswer("q1", "As is.", "q1-2", ""),
     ]
 
 

@@ -1,6 +1,6 @@
 """Reads the parts of a dataset from JSON values, and reports all problems together."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import parse_rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
-from autorubric.errors import InputError
+from autorubric.errors import InputError, format_first
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.rows import join_names, list_document_rows
 
@@ -156,14 +156,17 @@ def read_parts(
     sound_head = not problems
     indexed: list[tuple[int, DataItem]] = []
     rows: list[int] = []
+    faults: dict[str, list[str]] = {}
     for index, (row, record) in enumerate(records):
         rows.append(row)
         found: list[str] = []
         item = _read_item(record, rubrics, found)
         if item is not None:
             indexed.append((index, item))
-        problems += (f"{place(row)}Item {index}{problem}" for problem in found)
-    # If the head is invalid, every item would seem invalid too.
+        for problem in found:
+            faults.setdefault(problem, []).append(f"{place(row)}Item {index}")
+    problems += _group_faults(faults)
+    # If the head is wrong, every item would seem wrong too.
     if sound_head:
         found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
         problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)
@@ -171,6 +174,12 @@ def read_parts(
         raise InputError(problems)
     parts.items.extend(item for _, item in indexed)
     return parts
+
+
+def _group_faults(faults: Mapping[str, list[str]]) -> Iterator[str]:
+    """The problem of each item; one of more than three items comes once, with the first of them."""
+    for problem, items in faults.items():
+        yield from [f"{format_first(items, 3)}{problem}"] if len(items) > 3 else (item + problem for item in items)
 
 
 def _read_head(head: dict[str, Any], problems: list[str]) -> DatasetParts:

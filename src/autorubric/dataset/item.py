@@ -15,20 +15,13 @@ from autorubric.dataset.ground_truth import GroundTruthReader, match_label
 from autorubric.errors import InputError, pluralize
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, drop_nulls, join_names
-from autorubric.rows.columns import COLUMN_OPTION, fold_column, fold_name, is_for_models
+from autorubric.rows.columns import COLUMN_OPTION, fold_column, fold_name
 from autorubric.rows.columns import ROLES as NAMES
+from autorubric.rows.contexts import is_for_models
 from autorubric.rows.dialogues import split_dialogues
+from autorubric.rows.messages import fold_role, read_message
 from autorubric.rows.paths import find_base_column, find_text_path, find_value
-from autorubric.rows.record import (
-    as_text,
-    find_paths,
-    fold_role,
-    from_cell,
-    is_blank,
-    is_sentence,
-    read_message,
-    to_plain,
-)
+from autorubric.rows.record import as_text, find_paths, from_cell, is_blank, is_sentence, to_plain
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),

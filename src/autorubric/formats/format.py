@@ -12,7 +12,8 @@ from autorubric.core.rubric_shapes import dump_criterion, read_criteria
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
 from autorubric.files.strict_json import describe_parse_error
-from autorubric.rows.record import Prompt, quote, read_prompt
+from autorubric.rows.messages import quote
+from autorubric.rows.record import Prompt, read_prompt
 
 if TYPE_CHECKING:
     import pyarrow as pa

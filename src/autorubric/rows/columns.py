@@ -9,9 +9,9 @@ from unicodedata import normalize
 
 from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
-from autorubric.rows.dialogues import drop_copies, is_conversation
+from autorubric.rows.dialogues import drop_copies, is_conversation, join_instruction
 from autorubric.rows.paths import find_text_path, find_value
-from autorubric.rows.record import Record, find_paths, find_rubric, from_cell
+from autorubric.rows.record import Record, find_paths, find_rubric, from_cell, is_blank
 
 _ROWS_SEEN = 100
 _SOURCES = "source data_source domain ability"
@@ -53,8 +53,8 @@ ROLES: Mapping[str, Role] = {
         "question query prompt instruction input problem messages conversation convo conversations turns user_prompt "
         "user_query question_text prompt_text",
         quiet="question query prompt messages",
-        fallback="user_input user_message task contents 问题 题目 提问 質問 設問 問題 질문 문제 frage "
-        "aufgabe pregunta pergunta domanda вопрос",
+        fallback="user_input user_message task contents context_messages 问题 题目 提问 質問 設問 問題 질문 문제 "
+        "frage aufgabe pregunta pergunta domanda вопрос",
     ),
     "rubric": _build_role(
         "rubrics rubric criteria rubric_items",
@@ -112,9 +112,9 @@ SYNONYMS = {
 """Further names of roles that options accept."""
 
 _LISTS = (
-    "messages conversation convo conversations contents turns reward_model labels verdicts merged_rubrics "
-    "augmented_rubrics rubrics_a rubrics_b rubric_list ground_truth_reasons metadata tags extra_info options check "
-    "example_tags ideal_completions_data autorubric"
+    "messages conversation convo conversations contents context_messages turns reward_model labels verdicts "
+    "merged_rubrics augmented_rubrics rubrics_a rubrics_b rubric_list ground_truth_reasons metadata tags extra_info "
+    "options check example_tags ideal_completions_data autorubric"
 )
 _NESTED_ROLES = [ROLES[role].names for role in ("rubric", "submissions", "labels")]
 NESTED = frozenset(_LISTS.split()).union(*_NESTED_ROLES, ROLES["rubric"].fallback)
@@ -214,7 +214,7 @@ class RowReader:
             Traceback (most recent call last):
             autorubric.errors.InputError: a.csv: the submission may be column 'answer' or 'output'; choose ...
         """
-        fields = record.fields
+        fields = self._join_instruction(record.fields)
         paths = {path: find_value(fields, path) for path in self.given.values() if path not in fields}
         if paths:
             fields = {**fields, **{path: value for path, value in paths.items() if value is not None}}
@@ -242,6 +242,19 @@ class RowReader:
         self._check_passages(rivals.get("submission", [found.get("submission", "")]), fields, found)
         self._note_json(fields, found)
         return Record(record.where, record.number, fields, found)
+
+    def _join_instruction(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The row; the instruction and input of Alpaca become its query."""
+        if not {"instruction", "input"} <= fields.keys() or "query" not in self.roles:
+            return fields
+        if self.given.get("query") == "instruction" and not is_blank(fields.get("input")):
+            self._add_note(f"{self.where}: 'input' is not part of the query")
+        others = (fold_column(name) for name in fields if name not in ("instruction", "input"))
+        joined = None if "query" in self.given else join_instruction(fields)
+        if joined is None or not {*ROLES["query"].names}.isdisjoint(others):
+            return fields
+        self._add_note(f"{self.where}: 'instruction' and 'input' are read as the query, joined by a blank line")
+        return joined
 
     def _check_passages(self, names: Iterable[str], fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
         """Refuse a text that stands next to a submission in one row and is read as one in another."""
@@ -348,27 +361,6 @@ def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[st
     for key in () if criteria is None else filter(lambda name: _FAULTS.fullmatch(fold_column(name)), around):
         if from_cell(around[key]):
             yield f"{key!r} may have criteria, which are not read; write them into the rubric with negative weights"
-
-
-_CONTEXT = re.compile(
-    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
-    r"|(system|developer)(_(prompt|message|instruction)s?)?"
-)
-_ANSWER = re.compile(
-    r"(.*_)?(gold(en)?|targets?|references?)|expected|ideal|solution|(参考|标准)答案"
-    r"|(.*_)?(gold(en)?|ideal|expected|desired|correct|best|reference)_(answer|response|output|solution|text)s?"
-)
-
-
-def is_for_models(column: str, *, reference: bool = True) -> bool:
-    """Return whether a column has the name of a context or a reference, which models should see.
-
-    Example:
-        >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
-        [True, True, True, False]
-    """
-    name = fold_column(column)
-    return bool(_CONTEXT.fullmatch(name) or (reference and _ANSWER.fullmatch(name)))
 
 
 def join_names(columns: Iterable[str], most: int = 12) -> str:

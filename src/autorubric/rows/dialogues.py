@@ -1,4 +1,4 @@
-"""Dialogues that are one text, as in HH-RLHF, and columns that repeat a dialogue."""
+"""Queries in the forms of HH-RLHF and Alpaca, with tools or with media, and columns that repeat a query."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,8 @@ from itertools import takewhile
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.rows.record import Prompt, dump_question, fold_role, from_cell, read_prompt, read_question, to_plain
+from autorubric.rows.messages import fold_role
+from autorubric.rows.record import Prompt, as_turns, dump_question, from_cell, read_prompt, read_question, to_plain
 
 _SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
 
@@ -59,12 +60,44 @@ def drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[M
         bare = [_leave_out_answer(prompt) for prompt in asked]
     except InputError:
         return rivals
-    answered = {dump_question(whole) for prompt, whole in zip(bare, asked, strict=True) if prompt != whole}
-    if len({dump_question(prompt).strip() for prompt in bare}) != 1 or (len(answered) > 1 and not has_answer):
+    answered = {_dump_turns(whole) for prompt, whole in zip(bare, asked, strict=True) if prompt != whole}
+    if len({_dump_turns(prompt).strip() for prompt in bare}) != 1 or (len(answered) > 1 and not has_answer):
         return rivals
     wrong_end = [(prompt != whole) == has_answer for prompt, whole in zip(bare, asked, strict=True)]
+    bare_calls = [not any("tool_calls" in turn for turn in prompt if isinstance(turn, dict)) for prompt in bare]
     as_text = [isinstance(fields[name], str) and isinstance(bare[0], list) for name in rivals]
-    return [min(zip(wrong_end, as_text, range(len(rivals)), rivals, strict=True))[-1]]
+    return [min(zip(wrong_end, bare_calls, as_text, range(len(rivals)), rivals, strict=True))[-1]]
+
+
+def _dump_turns(prompt: Prompt) -> str:
+    return dump_question(prompt if isinstance(prompt, str) else as_turns(prompt))
+
+
+def read_tools(fields: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The definitions of tools in a row, as trainers take them; a column of that name may have something else.
+
+    Example:
+        >>> read_tools({"tools": '[{"name": "look_up"}]'}), read_tools({"tools": "hammer"})
+        ([{'type': 'function', 'function': {'name': 'look_up'}}], None)
+    """
+    held = from_cell(fields.get("tools"))
+    if not isinstance(held, list) or not held or not all(isinstance(tool, Mapping) for tool in held):
+        return None
+    return [tool if "name" not in tool or "type" in tool else {"type": "function", "function": tool} for tool in held]
+
+
+def join_instruction(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    r"""A row of Alpaca with its instruction and input as the query; None for other rows.
+
+    Example:
+        >>> join_instruction({"instruction": "Add.", "input": "1 and 2", "output": "3"})
+        {'query': 'Add.\n\n1 and 2', 'output': '3'}
+    """
+    parts = [fields.get(name) or "" for name in ("instruction", "input")]
+    if not fields.keys() >= {"instruction", "input", "output"} or not all(isinstance(part, str) for part in parts):
+        return None
+    query = "\n\n".join(part for part in parts if part.strip())
+    return {"query": query, **{name: value for name, value in fields.items() if name not in ("instruction", "input")}}
 
 
 def _leave_out_answer(prompt: Prompt) -> Prompt:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import is_missing
 from autorubric.files.strict_json import parse_json
+from autorubric.rows.messages import keep_calls, quote, read_message
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -71,9 +72,11 @@ class Record(NamedTuple):
         JSON text is not parsed, because existing runs have it in their requests and would send them again.
 
         Raises:
-            InputError: the value is neither text nor messages.
+            InputError: the value is neither text nor messages, or it refers to files.
         """
         value = to_plain(self.read_value("query"))
+        if media := find_media(self.fields, value):
+            raise InputError(f"{self.where}: {self.columns['query']!r} {media}")
         if value is None or isinstance(value, str):
             return value
         with problems_at(f"{self.where}: "):
@@ -96,6 +99,20 @@ class Record(NamedTuple):
         """The values of columns without a role."""
         used = set(self.columns.values())
         return {name: value for name, value in self.fields.items() if name not in used}
+
+
+def find_media(fields: Mapping[str, Any], query: Any) -> str:
+    """Why a query is not text alone: it refers to files of another column, as in LLaMA-Factory; empty if it does not.
+
+    Example:
+        >>> find_media({"images": ["a.jpg"]}, "<image>What is this?")
+        "refers to files in 'images' with <image>; expected text alone, models are not shown files"
+    """
+    for kind in ("image", "audio", "video"):
+        mark, named = f"<{kind}>", [name for name in (kind, f"{kind}s") if not is_blank(fields.get(name))]
+        if named and mark in str(query):
+            return f"refers to files in {named[0]!r} with {mark}; expected text alone, models are not shown files"
+    return ""
 
 
 def find_rubric(value: Any) -> Any:
@@ -188,94 +205,6 @@ def is_sentence(value: Any) -> bool:
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-_SPEAKERS = {
-    **dict.fromkeys(("user", "human", "customer"), "user"),
-    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "ai", "agent"), "assistant"),
-    "system": "system",
-}
-# Types or keys of message parts of Anthropic, OpenAI, Gemini and Bedrock.
-_CALLS = ("tool_use", "toolUse", "tool_call", "function_call", "functionCall")
-_RESULTS = ("tool_result", "toolResult", "function_call_output", "functionResponse")
-_THOUGHTS = ("thinking", "reasoning", "reasoning_content", "reasoningContent")
-_MOVED = frozenset((*_THOUGHTS, "parts", "tool_calls", "function_call"))
-_HOLD_TEXT = ("text", "thinking", "content", "summary", "output", "reasoningText", "response")
-
-
-def fold_role(role: Any) -> Any:
-    """Return the usual name of the role of a message.
-
-    Example:
-        >>> fold_role("Agent"), fold_role("tool"), fold_role(None)
-        ('assistant', 'tool', None)
-    """
-    return _SPEAKERS.get(role.casefold(), role) if isinstance(role, str) else role
-
-
-def read_message(turn: Any) -> Any:
-    r"""Return a message as `role` and `content`; any other value unchanged.
-
-    ShareGPT's `from` and `value`, and LangChain's `type`, are renamed. A list of parts becomes one text: thoughts in
-    `<thinking>`, tool results as text, and then tool calls as text.
-
-    Example:
-        >>> read_message({"from": "human", "value": "Why?"})
-        {'role': 'user', 'content': 'Why?'}
-        >>> read_message({"role": "user", "parts": [{"text": "Why?"}]})
-        {'role': 'user', 'content': 'Why?'}
-        >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
-        >>> read_message({"role": "assistant", "content": "Wait.", "tool_calls": [call]})["content"]
-        'Wait.\ncalls look_up({"word": "sky"})'
-        >>> read_message({"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "So."}]})["content"]
-        '<thinking>Hm.</thinking>\nSo.'
-    """
-    if not isinstance(turn, Mapping):
-        return turn
-    if turn.keys() >= {"from", "value"} and "role" not in turn:
-        turn = {"role": fold_role(turn["from"]), "content": turn["value"]}
-    elif "role" not in turn and turn.get("type") in ("human", "ai", "system"):
-        turn = {"role": fold_role(turn["type"]), **{key: value for key, value in turn.items() if key != "type"}}
-    content, calls = turn.get("content", turn.get("parts")), turn.get("tool_calls") or turn.get("function_call")
-    said = [*map(_read_part, content)] if isinstance(content, list) else [content] if content else []
-    thought = (turn[key] for key in _THOUGHTS if turn.get(key))
-    thoughts = [f"<thinking>{text}</thinking>" for text in thought if isinstance(text, str)]
-    called = [_format_call(call) for call in (calls if isinstance(calls, list) else [calls])] if calls else []
-    texts = [text for text in (*thoughts, *said, *called) if isinstance(text, str)]
-    if not texts or len(texts) < len(thoughts) + len(said) + len(called):
-        return turn
-    rest = {key: value for key, value in turn.items() if key not in _MOVED}
-    return {**rest, "content": "\n".join(texts)}
-
-
-def _read_part(part: Any) -> str | None:
-    """Return the text of a part of a message; None for an image and anything else that is not text."""
-    if not isinstance(part, Mapping):
-        return part if isinstance(part, str) else None
-    kind = str(part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), ""))
-    if kind in _CALLS:
-        return _format_call(part.get(kind, part))
-    if kind in _RESULTS or kind in _THOUGHTS or part.get("thought") is True:
-        text = _read_text(part.get(kind, part))
-        return text if kind in _RESULTS or not text else f"<thinking>{text}</thinking>"
-    return part["text"] if isinstance(part.get("text"), str) else None
-
-
-def _read_text(value: Any) -> str | None:
-    """Return the text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        texts = [*map(_read_part, value)]
-        return None if None in texts else "\n".join(map(str, texts))
-    key = next((key for key in _HOLD_TEXT if key in value), None) if isinstance(value, Mapping) else None
-    return json.dumps(value, ensure_ascii=False) if key is None else _read_text(value[key])
-
-
-def _format_call(call: Any) -> str:
-    called = call.get("function", call) if isinstance(call, Mapping) else call
-    if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
-        return f"calls {quote(call)}"
-    given = next((called[key] for key in ("arguments", "input", "args") if key in called), "")
-    return f"calls {called['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
 
 
 _PARTS_READ = ", or parts with text, thoughts, calls of tools or their results"
@@ -300,7 +229,7 @@ def read_prompt(value: Any, key: str) -> Prompt:
         return value
     if not isinstance(value, list) or not value:
         raise InputError(f"{key} is {quote(value)}; expected a string or a list of messages")
-    value = [read_message(turn) for turn in value]
+    value = [keep_calls(turn) for turn in value]
     problems = []
     for index, turn in enumerate(value):
         if not isinstance(turn, dict):
@@ -347,8 +276,8 @@ def read_question(value: Any, key: str) -> Prompt:
     return read_prompt(value, key)
 
 
-def as_turns(prompt: Prompt) -> list[dict[str, str]]:
-    """Return a prompt as messages of role and content.
+def as_turns(prompt: str | Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """A prompt as messages of role and content, with calls of tools as text.
 
     Example:
         >>> as_turns("Why?")
@@ -356,7 +285,8 @@ def as_turns(prompt: Prompt) -> list[dict[str, str]]:
     """
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
-    return [{"role": turn["role"], "content": turn["content"]} for turn in prompt]
+    told = (read_message(turn) if turn.get("tool_calls") else turn for turn in prompt)
+    return [{"role": turn["role"], "content": turn["content"]} for turn in told]
 
 
 def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
@@ -368,15 +298,4 @@ def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
     """
     if isinstance(prompt, str):
         return prompt
-    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in prompt)
-
-
-def quote(value: Any) -> str:
-    """Return a value for a message, in at most 60 characters.
-
-    Example:
-        >>> quote("x" * 100)[-6:]
-        'xxx...'
-    """
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in as_turns(prompt))

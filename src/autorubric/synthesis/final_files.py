@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.errors import format_first, shorten
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import build_final_schema
+from autorubric.rows.dialogues import read_tools
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
-from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.query_file import Query, find_messages
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
-from autorubric.synthesis.steps import format_question, read_rows
+from autorubric.synthesis.steps import format_asked, format_question, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,7 @@ _TURNS = 64
 """Turns of the event loop; far more than are needed to open the first connection and send the first call."""
 
 _MOST_NAMED = 3
+_TOOLS = "tools"
 _POINTLESS = "no criterion with positive points; left out of the final files"
 
 
@@ -74,7 +76,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     path = next((path for path in paths if path.exists()), None)
     if path is None:
         return []
-    questions = {hash(format_question(row.get("question"))) for row in read_rows(path)}
+    questions = {hash(format_asked(row.get("question"))) for row in read_rows(path)}
     if not questions or any(hash(format_question(query.fields["question"])) in questions for query in queries):
         return []
     first = shorten(format_question(next(read_rows(path)).get("question")), 80)
@@ -112,6 +114,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
 def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
     """Write the final files from the exports of `export_row`, each file atomically."""
     rows = criteria = 0
+    has_tools = False
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
         stems = {"final": build_final_schema(), **({"final_full": _build_full_schema()} if full else {})}
@@ -129,8 +132,19 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
                 lines[stem].write(json.dumps(value, ensure_ascii=False) + "\n")
                 tables[stem](value)
             rows += 1
+            has_tools = has_tools or _TOOLS in row["rows"]["final"]
             criteria += len(row["rows"]["final"]["rubrics"])
+    for stem, schema in stems.items() if has_tools else ():
+        with parquet_writer(directory / f"{stem}.parquet", _add_tools(schema)) as add:
+            for row in read_rows(directory / f"{stem}.jsonl"):
+                add(row)
     return Exported(rows, criteria, tuple(_describe(remarks)) if remarks else ())
+
+
+def _add_tools(schema: pa.Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    return schema.append(pa.field(_TOOLS, pa.string()))
 
 
 def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
@@ -145,7 +159,7 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
         ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
     """
-    question = format_question(row.get("question"))
+    question = format_question(find_messages(row) or row.get("question"))
     if row.get("gated"):
         items = [item for item in row["gated"]["criteria"] if item["weight"] > 0]
     else:
@@ -159,7 +173,14 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
         rubrics = cap_criteria(rubrics, max_criteria)
     if not question or not any(item["points"] > 0 for item in rubrics):
         return None
-    return {"question": question, "id": "" if row.get("id") is None else str(row["id"]), "rubrics": rubrics}
+    own_id = "" if row.get("id") is None else str(row["id"])
+    return {"question": question, "id": own_id, "rubrics": rubrics, **_dump_tools(row)}
+
+
+def _dump_tools(row: Mapping[str, Any]) -> dict[str, str]:
+    """The definitions of tools in the input row as JSON text, so that their column always has one type."""
+    tools = read_tools(row)
+    return {_TOOLS: json.dumps(tools, ensure_ascii=False)} if tools else {}
 
 
 def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
@@ -169,7 +190,7 @@ def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
     """
     gated, question, slots = row["gated"], row["question"], row["pool"]["slots"]
     return {
-        "question": format_question(question),
+        "question": format_question(find_messages(row) or question),
         "prompt": question if isinstance(question, list) else [{"role": "user", "content": question.strip()}],
         "id": "" if row.get("id") is None else str(row["id"]),
         "domain": str(row.get("domain") or domain),
@@ -188,6 +209,7 @@ def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
         "compared_pairs": gated["pairs"],
         "evolved_share": gated["evolved_share"],
         "quality": gated["quality"],
+        **_dump_tools(row),
     }
 
 

@@ -13,9 +13,11 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import find_nearest_key
 from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
-from autorubric.rows.columns import ROLES, fold_column, is_for_models
+from autorubric.rows.columns import ROLES, fold_column
+from autorubric.rows.contexts import is_for_models
+from autorubric.rows.messages import find_fault, fold_role, keep_calls, pick_keys, read_message
 from autorubric.rows.paths import find_base_column, find_text_path, find_value
-from autorubric.rows.record import fold_role, read_message
+from autorubric.rows.record import find_media
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import list_letters
 
@@ -112,12 +114,12 @@ class QueryFile:
             InputError: several columns may contain the query.
         """
         columns: dict[str, None] = {}
-        reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
         is_guessed = self.question_column == "question" and not named
+        given = {} if is_guessed else {"query": self.question_column}
+        reader, shown = RowReader(str(self.path), ("query",), _OPTION, given, notes), None
         for record in islice(self._read_records([]), _ROWS_SEEN):
             columns.update(dict.fromkeys(record.fields))
-            if is_guessed:
-                reader.read(record)
+            reader.read(record)
         if unseen := [name for name in columns if is_for_models(name, reference=False)]:
             note = f"models do not see {join_names(unseen)}; add what they need to the query"
             notes.append(f"{name_input(self.path)}: {note}")
@@ -199,12 +201,9 @@ class QueryFile:
         """Return the query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
-        question = find_value(row, column)
-        if question is None:
-            return f"nothing at {column!r}{_LACKING}{join_names(row)}"
-        turns = read_turns(question)
-        if isinstance(turns, str):
-            return f"{column!r}: {turns}"
+        question, turns, problem = _read_asked(row, column)
+        if problem:
+            return problem
         own_id = find_value(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
         domain = find_value(row, self.domain_column) if self.domain_column else None
@@ -212,8 +211,6 @@ class QueryFile:
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
                 return _describe_wrong_type(name, text, row if name == column else {})
-        if not str(question).strip():
-            return f"{column!r} is blank"
         responses = _read_responses(row, self.responses_column) if self.responses_column else {}
         if isinstance(responses, str):
             return responses
@@ -225,24 +222,60 @@ class QueryFile:
         if self.domain_column:
             fields["domain"] = "" if domain is None else str(domain).strip()
         fields |= {"__source_index__": index, "__record_id__": record_id}
+        if (column == "question" or column not in row) and find_messages(fields, question):
+            fields.setdefault("messages", question)
         return Query(index, record_id, fields, isinstance(turns, list) and len(turns) < len(question))
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """Return a conversation's turns up to the user's last one, or the problem with them; None for other values."""
-    if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
+    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
+    if not isinstance(value, list) or not all(isinstance(turn, Mapping) for turn in value):
         return None
+    if not value:
+        return "the list of messages is empty"
     turns = []
     for number, turn in enumerate(map(read_message, value), 1):
         role, content = fold_role(turn.get("role")), turn.get("content")
-        if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
-            return f"message {number} is {turn!r:.80}; expected a role ({', '.join(_SPEAKERS)}) and text, no images"
+        if role not in _SPEAKERS:
+            return f"message {number} has the role {role!r}; expected one of {', '.join(_SPEAKERS)}"
+        if fault := find_fault(turn):
+            return f"message {number}: {fault}"
         turns.append({"role": role, "content": content})
     while turns and turns[-1]["role"] == "assistant":
         turns.pop()
     if not turns or turns[-1]["role"] not in ("user", "tool"):
         return "the conversation does not end with a message of the user or a tool"
     return turns
+
+
+def _read_asked(row: Mapping[str, Any], column: str) -> tuple[Any, list[dict[str, str]] | None, str]:
+    """The query of a row, its turns if it is a conversation, and why it cannot be used."""
+    question = find_value(row, column)
+    if question is None:
+        where = f"{column!r} is null" if column in row else f"nothing at {column!r}{_LACKING}{join_names(row)}"
+        return question, None, where
+    turns = read_turns(question)
+    if isinstance(turns, str):
+        return question, None, f"{column!r}: {turns}"
+    media = find_media(row, question)
+    blank = "" if str(question).strip() else f"{column!r} is blank"
+    return question, turns, f"{column!r} {media}" if media else blank
+
+
+def find_messages(row: Mapping[str, Any], *held: Any) -> list[dict[str, Any]]:
+    """The conversation of a row with its calls of tools as they are in the input; empty if there are none.
+
+    Args:
+        row: the row, which has the turns of the conversation under `question`.
+        held: what may be the conversation of the input; the values of the row if there is none.
+    """
+    asked: Any = row.get("question")
+    for value in (held or row.values()) if isinstance(asked, list) else ():
+        if value is not asked and read_turns(value) == asked:
+            messages = [pick_keys(keep_calls(turn)) for turn in value[: len(asked)]]
+            if any("tool_calls" in message for message in messages):
+                return [{**message, "role": turn["role"]} for message, turn in zip(messages, asked, strict=True)]
+    return []
 
 
 def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
@@ -253,13 +286,14 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
         return f"{column!r} is of type {type(given).__name__}; expected a list of responses, or a mapping from models"
-    texts = [(str(name) if isinstance(name, str) else FROM_INPUT, text) for name, text in named]
+    texts = [*named]
     if len(texts) < 2 or len(texts) > 26:
         return f"{column!r} has {len(texts)} responses; expected 2 to 26"
     fields: dict[str, Any] = {}
-    for letter, (model, text) in zip(list_letters(len(texts)), texts, strict=True):
+    for letter, (name, text) in zip(list_letters(len(texts)), texts, strict=True):
         if not isinstance(text, str) or not text.strip():
-            return f"response {letter!r} of {column!r} is {text!r:.60}; expected a string"
+            return f"'{column}[{name!r}]' is {text!r:.60}; expected a text that is not blank"
+        model = name if isinstance(name, str) else FROM_INPUT
         fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
     return fields
 

@@ -6,7 +6,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -15,11 +15,13 @@ from typing import IO, Any, Literal, TypeAlias
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from autorubric.errors import InputError
 from autorubric.files.atomic import atomic_writer
 from autorubric.files.strict_json import decode_json
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
+from autorubric.rows.record import as_turns, read_question
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, hash_inputs
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan, Stage
@@ -133,7 +135,7 @@ def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
         for line in file:
             found = _read_row(line) if any(needle in line for needle in needles) else None
             is_same = found is not None and str(found.get("id") or "") == wanted
-            if found and is_same and (wanted or format_question(found.get("question")) == question):
+            if found and is_same and (wanted or format_question(found.get("question")) == format_asked(question)):
                 return found
     return {}
 
@@ -277,6 +279,14 @@ def _hash_question(fields: Mapping[str, Any]) -> int:
 def format_question(question: Any) -> str:
     """Return a query as in the final files: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
+
+
+def format_asked(question: Any) -> str:
+    """A query of a final file or a step file, with calls of tools as text."""
+    told = question
+    with suppress(InputError):
+        told = read_question(question, "question") if isinstance(question, str) else question
+    return format_question(as_turns(told) if isinstance(told, list) else question)
 
 
 def _read_row(line: bytes) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Request
 from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, drop_nulls, inspect_file, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
+from autorubric.rows.messages import read_answer
 from autorubric.rows.record import FLOAT_ID, MERGED, as_text, as_turns, read_prompt
 from autorubric.runs.blocks import Room, feed_records, note_ended, work_through
 from autorubric.runs.items_file import read_items, read_report
@@ -106,8 +107,10 @@ def list_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """Return the queries that have candidates, and a problem for each query that has none."""
+    """The queries that have candidates, and a problem for each that has none, or one if none has."""
     answered = {candidate.query for candidate in candidates}
+    if queries and not answered:
+        return [], [f"no query has a candidate in {origin}"]
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
         for query in queries
@@ -187,6 +190,7 @@ def _read_answers(row: Record) -> Iterator[tuple[str, str, str]]:
 
 
 def _check_text(value: Any, where: str) -> str:
+    value = read_answer(value)
     if not isinstance(value, str):
         raise InputError(f"{where} is of type {type(value).__name__}; expected a string")
     if not value.strip():

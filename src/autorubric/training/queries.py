@@ -17,17 +17,9 @@ from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import (
-    Prompt,
-    as_text,
-    as_turns,
-    fold_role,
-    from_cell,
-    read_message,
-    read_prompt,
-    read_question,
-    to_plain,
-)
+from autorubric.rows.dialogues import read_tools
+from autorubric.rows.messages import fold_role, pick_keys, read_answer, read_message
+from autorubric.rows.record import Prompt, as_text, as_turns, find_media, read_prompt, read_question, to_plain
 
 Turn = dict[str, str]
 
@@ -105,32 +97,13 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
     """Return a query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
-        turns = as_turns(read_question(to_plain(value), "the query"))
-    if not any(turn["content"].strip() for turn in turns):
+        prompt = read_question(to_plain(value), "the query")
+    if not any(turn["content"].strip() for turn in as_turns(prompt)):
         raise InputError(f"{where}: the query is blank")
+    turns = as_turns(prompt) if isinstance(prompt, str) else prompt
     if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
-    held = from_cell(value)
-    return tuple(map(_keep_calls, turns, held if isinstance(held, list) and len(held) == len(turns) else turns))
-
-
-def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a turn with the message's tool calls unchanged, not as text."""
-    keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
-    kept = {key: message[key] for key in keys if message.get(key)}
-    calls = kept.get("tool_calls", [])
-    listed = calls if isinstance(calls, list) else [None]
-    if not all(isinstance(call, Mapping) and isinstance(call.get("function"), Mapping) for call in listed):
-        del kept["tool_calls"]  # text, as in `turn`
-    elif calls:
-        turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
-    return {**turn, **kept}
-
-
-def _read_tools(fields: Mapping[str, Any]) -> Any:
-    """Return the definitions of tools in a row; None if there are none or the column contains something else."""
-    held = from_cell(fields.get("tools"))
-    return held if isinstance(held, list) and held and isinstance(held[0], Mapping) else None
+    return tuple(map(pick_keys, turns))
 
 
 def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
@@ -184,7 +157,9 @@ def _read_row(row: Record) -> RubricQuery:
     if value is None:
         known, way = ", ".join(ROLES["rubric"].quiet), COLUMN_OPTION.format(role="rubric")
         raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}; name it with {way}")
-    answer, source = row.read_value("submission"), row.read_value("source")
+    if media := find_media(row.fields, asked):
+        raise InputError(f"{row.where}: {row.columns['query']!r} {media}")
+    answer, source = read_answer(row.read_value("submission")), row.read_value("source")
     name = f"row-{row.number}" if row.id is None else row.id
     return RubricQuery(
         id=name,
@@ -193,7 +168,7 @@ def _read_row(row: Record) -> RubricQuery:
         source="" if source is None else str(source),
         answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
-        tools=_read_tools(row.fields),
+        tools=read_tools(row.fields),
     )
 
 
@@ -220,7 +195,7 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
         turns = read_turns(_find_conversation(item.metadata, prompt), where)
-        answers, tools = ((number, item.submission),), _read_tools(item.metadata)
+        answers, tools = ((number, item.submission),), read_tools(item.metadata)
         own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where, tools=tools)))
     return list(groups.values()), own
 
@@ -261,8 +236,9 @@ def as_conversation(prompt: Any) -> str | tuple[Turn, ...]:
 def _read_turn(turn: Mapping[str, Any]) -> Turn:
     content = turn.get("content")
     is_text = not isinstance(content, list) or all(part.get("type", "text") == "text" for part in content)
-    told = read_message({**turn, "content": extract_text(content)} if is_text else turn).get("content")
-    return {"role": str(turn["role"]), "content": told if isinstance(told, str) else extract_text(content)}
+    told = read_message({**turn, "content": extract_text(content)} if is_text else turn)
+    said = told.get("content")
+    return {"role": str(told["role"]), "content": said if isinstance(said, str) else extract_text(content)}
 
 
 def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:

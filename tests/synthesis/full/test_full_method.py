@@ -326,7 +326,8 @@ def test_given_responses_are_the_pool_and_nobody_is_asked_for_any(stand: Make, t
 
 WRONG_RESPONSES: list[tuple[Any, str]] = [
     (["only one"], "'answers' has 1 responses; expected 2 to 26"),
-    ({"m": "x", "n": "  "}, "response 'b' of 'answers' is '  '; expected a string"),
+    ({"m": "x", "n": "  "}, "'answers['n']' is '  '; expected a text that is not blank"),
+    (["x", 7], "'answers[1]' is 7; expected a text that is not blank"),
     ("text", "'answers' is of type str"),
 ]
 

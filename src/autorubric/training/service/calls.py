@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
 from autorubric.files import parse_json, suggest_name
-from autorubric.rows.record import read_message
+from autorubric.rows.messages import read_message
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Sample
