@@ -8,6 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from autorubric.core.report import Report
+from autorubric.core.scoring import explain_no_score
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, pluralize
@@ -239,10 +241,15 @@ def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: 
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:
-        failure = ABSTAINED
+        failure = describe_abstention(report)
     if failure is None and report.score is not None and not 0 <= report.score <= 1:
         raise InputError(f"{folder / ITEMS_FILE}: item {index} has the score {report.score:g}; expected 0 to 1")
     return ScoredCandidate(candidate, None if failure is not None else report.score, failure, index)
+
+
+def describe_abstention(report: Report) -> str:
+    """Why a candidate has no score although no judgment failed."""
+    return ABSTAINED + explain_no_score(entry.criterion.weight for entry in report.report or ())
 
 
 def _check_finished(
@@ -266,8 +273,8 @@ def _find_resume_command(manifest: ExperimentManifest) -> str:
 
 ROLE = "response"
 
-ABSTAINED = "abstained: no criterion could be assessed"
-"""Why a candidate has no score although no judgment failed."""
+ABSTAINED = "abstained: "
+"""How the reason of a candidate without a score starts if no judgment failed."""
 
 ANSWER_TOKENS = 500
 """Assumed tokens of a candidate if no recorded one can be measured."""
