@@ -87,6 +87,9 @@ EVALUATION = "evaluation"
 UNANSWERED = "unanswered"
 """The kind that holds the time since which the audit's judge has not answered."""
 
+QUEUED = "queued"
+"""The kind that holds the key of a reward when its audit is queued."""
+
 _MOST_RUBRICS = 4096
 
 
