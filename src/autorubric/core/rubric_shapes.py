@@ -40,7 +40,7 @@ _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
 _QUERY = frozenset(ROLES["query"].quiet)
 _OF_QUERIES = (
-    "each of one query; expected one: copy its row to a file of its own; to grade answers to all queries, add them to "
+    "each of one query; expected one: copy its row to its own file; to grade answers to all queries, add them to "
     "the rows, or use `select --candidates`"
 )
 _ADVICE: dict[type, str] = {

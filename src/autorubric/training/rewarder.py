@@ -243,7 +243,7 @@ class Rewarder(RewardPath):
             InputError: a rubric cannot give a reward; no call was made.
             RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under every
                 policy, the judge refuses all samples before it has given a reward (wrong key, no such model, no
-                credit).
+                credit, no server).
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:
