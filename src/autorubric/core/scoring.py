@@ -68,7 +68,7 @@ def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
     Example:
         >>> build_cell(Criterion(weight=-4, requirement="Invents a source"), "MET")
-        Cell(weight=-4.0, value=1.0, worst=1.0)
+        Cell(weight=-4.0, value=1.0, worst=1.0, failed=False)
     """
     weight = criterion.weight
     if criterion.options is not None:
