@@ -245,6 +245,9 @@ def test_a_model_without_a_price_says_how_to_give_one(tmp_path: Path, capsys: py
     told = capsys.readouterr().out
     assert "cost unknown" in told
     assert "no price is known for judge; give it in dollars per million tokens with --prices FILE" in told
+    assert run(["status", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "cost unknown" in told and "no price is known" not in told  # the run itself has said it
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_a_failed_judgment_leaves_its_query_undecided_and_the_same_command_mends
         command += ["--judge", f"judge@{endpoint.base_url}", "--retry", "0"]
         assert run(command) == 1
         told = capsys.readouterr().out
-        assert "1 of 2 queries have an answer above 0.6; 0 dropped, 1 undecided" in told
+        assert "1 of 2 queries has an answer above 0.6; 0 dropped, 1 undecided" in told
         assert "retry what failed with:\n  autorubric select" in told
         undecided = next(one for one in rows(out / "decisions.jsonl") if one["status"] == "undecided")
         assert undecided["candidates"][0]["score"] is None

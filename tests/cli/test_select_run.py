@@ -65,7 +65,7 @@ def test_a_grading_run_is_selected_from_with_its_scores_and_no_call(
     # The endpoint is gone: a call would fail.
     assert run(["select", str(source), "-o", str(out)]) == 0
     told = capsys.readouterr().out
-    assert "1 of 2 queries have an answer above 0.6; 1 dropped, 0 undecided; 1 answer kept" in told
+    assert "1 of 2 queries has an answer above 0.6; 1 dropped, 0 undecided; 1 answer kept" in told
     [kept] = rows(out / "selected.jsonl")
     assert (kept["query"], kept["answer"], kept["rubric_score"], kept["sample_id"]) == ("Why?", GOOD, 1.0, "a2")
     assert [one["verdict"] for one in kept["rubric_judge_details"]] == ["MET", "MET", "MET"]

@@ -133,7 +133,10 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
     [
         ([], "No criteria found"),
         # Rows of final.jsonl and final_full.jsonl, which a section resembles.
-        ([{"question": "Why?", "rubrics": ["Is brief."]}] * 2, "it has 2 rubrics, each of one query; expected one"),
+        (
+            [{"question": "Why?", "rubrics": ["Is brief."]}] * 2,
+            "it has 2 rubrics, each of one query; expected one: copy its row to its own file;",
+        ),
         ([{"prompt": "Why?", "criteria": ["Is brief."]}], "it has 1 rubric, each of one query"),
         ({"criteria": []}, "No criteria found"),
         ([{"criteria": []}], "No criteria found"),

@@ -32,6 +32,8 @@ def rubric(*weights: float) -> Rubric:
         ((-0.5, -0.25), ["MET", "UNMET"], 1 / 3),  # 1 - 0.5 / 0.75
         ((0, 0), ["MET", "MET"], 0.0),
         ((10, 5), ["CANNOT_ASSESS"] * 2, None),
+        ((10, -5), ["CANNOT_ASSESS", "UNMET"], None),  # pitfalls alone say nothing about the positive weight
+        ((0, -5), ["CANNOT_ASSESS", "UNMET"], 1.0),
     ],
 )
 def test_a_score_is_the_sum_over_the_positive_weights(
@@ -135,8 +137,9 @@ def test_a_score_is_in_the_unit_interval_or_none(
 ) -> None:
     config = CannotAssessConfig(strategy=strategy, partial_credit=credit)
     found = score(made, config)
-    nothing_left = strategy is SKIP and all(cell.value is None for cell in made)
-    assert (found is None) == (not made or nothing_left)
+    scored = [cell for cell in made if cell.value is not None or strategy is not SKIP]
+    left = [cell.weight > 0 for cell in scored]
+    assert (found is None) == (not scored or any(cell.weight > 0 for cell in made) > any(left))
     assert found is None or 0.0 <= found <= 1.0
 
 

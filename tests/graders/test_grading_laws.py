@@ -79,9 +79,14 @@ def test_every_report_keeps_its_promises(grading: tuple[JudgeInput, Judge, Scori
     if failed and scoring.on_failure == "none":
         assert report.score is None
         assert report.error is not None
+    elif any(entry.criterion.weight > 0 for entry in failed) and not any(
+        entry.cell.weight > 0 and (entry.score_value is not None or scoring.cannot_assess.strategy.value != "skip")
+        for entry in judged
+    ):
+        assert (report.score, report.error is None) == (None, False)
     else:
         assert report.score == score_reports(judged, scoring.cannot_assess)
-        assert (report.error is not None) == (not judged)
+        assert (report.error is not None) == (bool(failed) and report.score is None)
     for entry in entries:
         assert sum((entry.is_error, entry.is_na, entry.score_value is not None)) == 1
         assert 0.0 <= entry.agreement <= 1.0

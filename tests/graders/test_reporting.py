@@ -84,6 +84,9 @@ async def test_failures_are_skipped_only_when_the_caller_chose_so() -> None:
     report = await reported([criterion(10), criterion(5), criterion(5)], ["MET", "UNMET", LOST], scoring=skip)
     assert report.score == pytest.approx(10 / 15)
     assert (report.error, report.failed_count) == (None, 1)
+    pitfall = await reported([criterion(10), criterion(-5)], [LOST, "UNMET"], scoring=skip)
+    assert (pitfall.score, pitfall.raw_score, pitfall.judge_scores) == (None, None, {"a": None})
+    assert pitfall.error == "1 of 2 criteria failed: parse: the reply holds no verdict"
     nothing = await reported([criterion(10)] * 3, [LOST] * 3, scoring=skip)
     assert nothing.score is None
     assert nothing.error == (

@@ -97,6 +97,7 @@ def test_scores_are_those_of_a_rubric() -> None:
     assert compute_scores(np.array([[1.0, 0.0, 0.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.75)
     assert compute_scores(np.array([[1.0, 0.0, 1.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.25)
     assert compute_scores(np.array([[1.0, 0.0]]), np.array([-2.0, -1.0]))[0] == pytest.approx(1 / 3)
+    assert np.isnan(compute_scores(np.array([[np.nan, 0.0]]), np.array([2.0, -1.0]))[0])
 
 
 def test_the_items_that_are_said_to_suffice_do() -> None:

@@ -96,9 +96,11 @@ def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: fl
     grader = CriterionGrader(judge=CriterionJudge(model, "judge"))
     source = Rewarder(grader, ask_again=ask_again)
     rubric = rubric_from(RUBRIC, "here")
-    assert rewards_now(source, [Sample("right", rubric)])[0].value is None
+    with pytest.raises(RewardFailed, match=r"can give none: .*unreachable: no answer"):
+        rewards_now(source, [Sample("right", rubric)])
     away[0] = False
-    assert rewards_now(source, [Sample("right", rubric)])[0].value == expected
+    with pytest.raises(RewardFailed) if expected is None else nullcontext():
+        assert rewards_now(source, [Sample("right", rubric)])[0].value == expected
 
 
 def test_a_judge_that_refuses_from_the_start_ends_a_training_and_a_later_refusal_follows_the_policy(
@@ -106,7 +108,7 @@ def test_a_judge_that_refuses_from_the_start_ends_a_training_and_a_later_refusal
 ) -> None:
     refusal: list[Failure | None] = [None]
     rubric, texts = rubric_from(RUBRIC, "here"), ["right", "wrong"]
-    kinds = {"auth": True, "no_model": True, "quota": True, "unreachable": False, "server": False}
+    kinds = {"auth": True, "no_model": True, "quota": True, "unreachable": True, "no_reply": True, "server": False}
     for kind, ends in kinds.items():
         refusal[0] = Failure(kind, "HTTP 401: no")  # type: ignore[arg-type]
         model = ScriptedModel(lambda request: refusal[0] or says(request))

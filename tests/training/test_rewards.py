@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import product
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -122,7 +123,8 @@ def test_a_gate_without_a_weight_is_one_that_has_to_be_met() -> None:
 def test_a_failed_gate_follows_the_policy_and_so_does_one_that_nobody_can_assess() -> None:
     rule = RewardRule(gates=("Safe",), on_failure="neutral", neutral=0.3)
     assert compute_reward(report(entry(-1, None, "Safe"), entry(9, "MET")), rule).value == 0.3
-    assert compute_reward(report(entry(1, "CANNOT_ASSESS", "Safe"), entry(9, "MET")), rule).value == 0.3
+    unknown = compute_reward(report(entry(1, "CANNOT_ASSESS", "Safe"), entry(9, "MET")), rule)
+    assert (unknown.value, unknown.failure) == (0.3, "the gate 'Safe' could not be assessed")
     strict = RewardRule(
         gates=("Safe",), cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy.FAIL), on_failure="raise"
     )
@@ -134,12 +136,13 @@ def test_abstentions_are_left_out_unless_told_otherwise() -> None:
     assert compute_reward(abstained).value == 1.0
     zero = RewardRule(cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy.ZERO))
     assert compute_reward(abstained, zero).value == 0.75
+    assert compute_reward(abstained, RewardRule(cannot_assess="zero")).value == 0.75
     nothing = compute_reward(report(entry(1, "CANNOT_ASSESS")))
     assert nothing.value is None and nothing.failure is not None and "assessed" in nothing.failure
-    # With no weight above 0 left, there is nothing to divide by.
-    for formula in ("positive", "signed"):
-        left = compute_reward(report(entry(1, "CANNOT_ASSESS"), entry(-1, "MET")), RewardRule(formula))
-        assert left.value is None and "assessed" in (left.failure or "")
+    # Pitfalls alone give no reward: a judge that abstains on everything else would give the highest one.
+    for formula, word in product(("clipped", "positive", "signed"), ("MET", "UNMET")):
+        left = compute_reward(report(entry(1, "CANNOT_ASSESS"), entry(-1, word)), RewardRule(cast("Any", formula)))
+        assert (left.value, left.failure) == (None, "no criterion with a positive weight could be assessed")
 
 
 @each(("length", "penalty"), [(0, 0.0), (4096, 0.0), (4097, 0.5 / 4096), (6144, 0.25), (8192, 0.5), (20_000, 0.5)])
@@ -163,6 +166,9 @@ def test_a_penalty_without_a_length_is_refused() -> None:
         ({"neutral": 0.5}, "neutral=0.5 is given, but on_failure='none'"),
         ({"on_failure": "neutral", "neutral": math.nan}, "expected a finite number"),
         ({"gates": "Safe"}, "expected a tuple"),
+        ({"overlong": True}, r"overlong=True; expected SoftOverlong\(\.\.\.\) or None"),
+        ({"cannot_assess": "half"}, "cannot_assess='half' is not one of skip, zero, partial, fail"),
+        ({"cannot_assess": {}}, "cannot_assess={} is not one of skip"),
     ],
 )
 def test_a_rule_that_contradicts_itself_is_refused(settings: dict[str, Any], told: str) -> None:

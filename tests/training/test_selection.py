@@ -147,6 +147,7 @@ def test_the_score_is_what_was_achieved_over_what_could_be() -> None:
     abstained = report((binary(6), "MET"), (binary(4), "CANNOT_ASSESS"))
     assert compute_share(abstained, SKIP) == 1.0
     assert compute_share(abstained, CannotAssessConfig(strategy=CannotAssessStrategy.ZERO)) == 0.6
+    assert compute_share(report((binary(6), "CANNOT_ASSESS"), (binary(-2), "UNMET")), SKIP) is None
     # Nothing positive can be achieved: the report's own score.
     assert compute_share(report((binary(-2), "UNMET")), SKIP) == 0.125
 

@@ -298,7 +298,7 @@ def test_a_graded_run_gives_candidates_with_their_models_scores_and_failures(tmp
     records = [json.loads(line) for line in path.read_text().splitlines()]
     records[0]["report"]["score"] = None
     lines(path, records)
-    assert found()[0] == ("a", "m1", None, "abstained: no criterion could be assessed")
+    assert found()[0] == ("a", "m1", None, "abstained: no criterion with a positive weight could be assessed")
     records[0]["error"] = "timeout: none"
     lines(path, records)
     assert found()[0] == ("a", "m1", None, "timeout: none")

@@ -276,6 +276,7 @@ def test_the_command_names_each_number_that_differs(tmp_path: Path, capsys: pyte
     assert run(["verify", str(path), str(folder)]) == 1
     told = capsys.readouterr().out
     assert "2 differences" in told and "summary.scores.mean: the report says 0.5" in told
+    assert "verify with the one that made the report" in told
     assert "items[3].score: the report says nothing" in told
     # The run has changed instead.
     assert run(["report", str(folder), "-o", str(path), "--force"]) == 0

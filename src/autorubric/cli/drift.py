@@ -150,8 +150,10 @@ def format_audit(audit: AuditSummary) -> Iterator[str]:
     """Yield the results of the audits, as lines of text."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped
-    yield f"audit: {pluralize(audit.audits, 'audit')}, {failed:,} failed" + (
-        f", {dropped:,} dropped" if dropped else ""
+    yield f"audit: {pluralize(audit.audits, 'audit')}, {failed:,} failed" + "".join(
+        f", {count:,} {kind}"
+        for kind, count in (("dropped", dropped), ("without a result", audit.unfinished))
+        if count
     )
     if audit.gap is not None and audit.interval is not None:
         low, high, confidence = audit.interval

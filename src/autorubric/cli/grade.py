@@ -135,6 +135,9 @@ def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
         yield f"mean score {scores.mean:.3f} over {pluralize(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:
-        yield f"{pluralize(unscored, 'graded item')} without a score: every criterion to score was an abstention"
+        yield (
+            f"{pluralize(unscored, 'graded item')} without a score: no criterion could be assessed, or none with a "
+            "positive weight"
+        )
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.all_judgments:,} judgments ({summary.coverage:.1%})"

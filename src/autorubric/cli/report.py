@@ -64,5 +64,7 @@ def _format_verification(found: Verification) -> Iterator[str]:
         yield f"  {difference.where}: the report says {difference.reported}, the run {difference.found}"
     if len(found.differences) > _MOST:
         yield f"  and {len(found.differences) - _MOST:,} more (--json)"
+    if found.differences:
+        yield "another version of autorubric may compute other numbers; verify with the one that made the report"
     if found.note:
         yield f"not verified: {found.note}"

@@ -66,8 +66,9 @@ def print_selection(
     found = f"an answer above {keep.threshold:g}"
     if keep.pairs:
         found = f"a pair (best above {keep.threshold:g}, margin {keep.margin:g})"
+    verb = "has" if total.selected == 1 else "have"
     print(
-        f"\n{total.selected} of {total.queries} queries have {found}; "
+        f"\n{total.selected} of {pluralize(total.queries, 'query')} {verb} {found}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {pluralize(summary.answers, 'answer')} kept"
     )
     for line in (*_format_spread(written), *_format_curve(summary), *_format_shares(summary)):
@@ -120,4 +121,5 @@ def _format_shares(summary: SelectionSummary) -> Iterable[str]:
         yield "kept by model: " + ", ".join(f"{model} {count}" for model, count in summary.by_model.items())
     lengths = summary.lengths
     if lengths.chosen is not None and lengths.others is not None:
-        yield f"mean length: {lengths.chosen:.0f} words kept, {lengths.others:.0f} words not kept"
+        means = f"{lengths.chosen:.0f} words kept, {lengths.others:.0f} words not kept"
+        yield f"mean length, over the queries with both: {means}"

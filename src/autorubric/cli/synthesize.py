@@ -121,10 +121,11 @@ def _print_counts(summary: Summary) -> None:
         ("sent again because their inputs had changed", summary.stale),
         ("input columns replaced by generated ones", summary.overwritten),
         ("rows that were replaced", {why: rows for why, rows in replaced.items() if rows}),
-        ("notes", summary.notes),
     ):
         if counts:
             print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+    for example, count in summary.count_notes().items():
+        print(f"  note: {example}" if count == 1 else f"  note, {count:,} times, such as: {example}")
 
 
 def print_rubrics(out: Path, count: int) -> None:

@@ -13,6 +13,7 @@ from autorubric.core.known_keys import PlainModel
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.core.wording import fold_text
+from autorubric.errors import ConfigError
 
 
 class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
@@ -85,6 +86,25 @@ class CannotAssessConfig(PlainModel):
 
     strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP
     partial_credit: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, given: object) -> CannotAssessConfig:
+        """Return the config that was given as one, or by the name of its strategy.
+
+        Raises:
+            ConfigError: it is neither.
+
+        Example:
+            >>> CannotAssessConfig.of("zero").strategy.value
+            'zero'
+        """
+        if isinstance(given, CannotAssessConfig):
+            return given
+        try:
+            return cls(strategy=CannotAssessStrategy(given))
+        except ValueError:
+            names = ", ".join(strategy.value for strategy in CannotAssessStrategy)
+            raise ConfigError(f"cannot_assess={given!r} is not one of {names}, or a CannotAssessConfig") from None
 
 
 FailureCategory: TypeAlias = Literal["infrastructure", "parse", "check", "unknown"]

@@ -39,7 +39,10 @@ _PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "m
 _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
 _QUERY = frozenset(ROLES["query"].quiet)
-_OF_QUERIES = "each of one query; expected one; to grade answers, add them to its rows, or use `select --candidates`"
+_OF_QUERIES = (
+    "each of one query; expected one: copy its row to its own file; to grade answers to all queries, add them to "
+    "the rows, or use `select --candidates`"
+)
 _ADVICE: dict[type, str] = {
     list: "; write groups of criteria as a list of {'name': …, 'criteria': […]}",
     dict: "; write criteria as a list of {'name': …, 'requirement': …, 'weight': …}",

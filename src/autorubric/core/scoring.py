@@ -6,7 +6,7 @@ value), or None if the judge abstained. With the sum of value · weight over the
 * some weight is positive: sum / positive weights, clamped to [0, 1];
 * all weights are negative: 1 + sum / |negative weights|, clamped, so that no penalty is full marks;
 * all weights are zero: 0.0;
-* no cell is scored: None, which is not a zero.
+* no cell is scored, or none of the positive weights is: None, which is not a zero.
 """
 
 import math
@@ -30,20 +30,31 @@ class Cell(NamedTuple):
         weight: of the criterion.
         value: in [0, 1], or None for an abstention.
         worst: the value that costs most, for the FAIL strategy.
+        failed: whether the judgment failed, so that no strategy gives it a value.
     """
 
     weight: float
     value: float | None
     worst: float = 0.0
+    failed: bool = False
 
 
 class WeightTotals(NamedTuple):
-    """Sums over the scored cells: value · weight, positive weights, absolute negative weights; and their number."""
+    """Sums over the cells.
+
+    Attributes:
+        points: value · weight of the scored cells.
+        positive: their positive weights.
+        negative: their negative weights, without the sign.
+        scored: the number of scored cells.
+        is_defined: whether there is a score: pitfalls alone give none if the rubric has positive weights.
+    """
 
     points: float
     positive: float
     negative: float
     scored: int
+    is_defined: bool
 
 
 _SKIP = CannotAssessConfig()
@@ -57,7 +68,7 @@ def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
     Example:
         >>> build_cell(Criterion(weight=-4, requirement="Invents a source"), "MET")
-        Cell(weight=-4.0, value=1.0, worst=1.0)
+        Cell(weight=-4.0, value=1.0, worst=1.0, failed=False)
     """
     weight = criterion.weight
     if criterion.options is not None:
@@ -80,13 +91,16 @@ def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Weig
 
     Example:
         >>> sum_cells([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
-        WeightTotals(points=12.5, positive=15.0, negative=2.0, scored=3)
+        WeightTotals(points=12.5, positive=15.0, negative=2.0, scored=3, is_defined=True)
     """
-    points = positive = negative = 0.0
+    points = positive = negative = left_out = 0.0
     scored = 0
-    for weight, value, worst in cells:
-        counted = value if value is not None else score_abstention(weight, worst, config)
+    for weight, value, worst, failed in cells:
+        counted = value
+        if value is None and not failed:
+            counted = score_abstention(weight, worst, config)
         if counted is None:
+            left_out += max(weight, 0.0)
             continue
         points += counted * weight
         scored += 1
@@ -94,11 +108,12 @@ def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Weig
             positive += weight
         else:
             negative -= weight
-    return WeightTotals(points, positive, negative, scored)
+    is_defined = scored > 0 and (positive > 0 or left_out == 0)
+    return WeightTotals(points, positive, negative, scored, is_defined)
 
 
 def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:
-    """Return the score of the cells in [0, 1], or None if nothing is left to score.
+    """Return the score of the cells in [0, 1], or None if they have none.
 
     Args:
         cells: one for each criterion.
@@ -109,14 +124,25 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
         >>> score([Cell(10.0, 1.0), Cell(5.0, 0.0)]), score([Cell(-2.0, 0.0)]), score([Cell(1.0, None)])
         (0.6666666666666666, 1.0, None)
     """
-    points, positive, negative, scored = sum_cells(cells, config)
-    if not scored:
+    found = sum_cells(cells, config)
+    if not found.is_defined:
         return None
     if not normalize:
-        return points
-    if positive > 0:
-        return max(0.0, min(1.0, points / positive))
-    return max(0.0, min(1.0, 1.0 + points / negative)) if negative > 0 else 0.0
+        return found.points
+    if found.positive > 0:
+        return max(0.0, min(1.0, found.points / found.positive))
+    return max(0.0, min(1.0, 1.0 + found.points / found.negative)) if found.negative > 0 else 0.0
+
+
+def explain_no_score(weights: Iterable[float]) -> str:
+    """Return why criteria with these weights have no score although no judgment failed.
+
+    Example:
+        >>> explain_no_score([3.0, -5.0])
+        'no criterion with a positive weight could be assessed'
+    """
+    kind = "with a positive weight " if any(weight > 0 for weight in weights) else ""
+    return f"no criterion {kind}could be assessed"
 
 
 def score_abstention(weight: float, worst: float, config: CannotAssessConfig) -> float | None:

@@ -177,7 +177,7 @@ def read_parts(
 
 
 def _group_faults(faults: Mapping[str, list[str]]) -> Iterator[str]:
-    """The problem of each item; one of more than three items comes once, with the first of them."""
+    """Yield the problem of each item; one of more than three items comes once, with the first of them."""
     for problem, items in faults.items():
         yield from [f"{format_first(items, 3)}{problem}"] if len(items) > 3 else (item + problem for item in items)
 

@@ -89,13 +89,14 @@ def report_on(
     ]
     worst = [find_worst(report.criterion) for report in criteria]
     cells = [
-        None if word.failure is not None else Cell(entry.criterion.weight, find_value(entry.criterion, word), least)
+        Cell(entry.criterion.weight, find_value(entry.criterion, word), least, word.failure is not None)
         for entry, word, least in zip(criteria, judgments, worst, strict=True)
     ]
     errors = [report.error for report in criteria if report.error is not None]
     agreements = [report.agreement for report in criteria if report.error is None]
     leaves = [judgment.leaves() for judgment in judgments]
     raw = _compute_score(cells, scoring, normalize=False)
+    is_skipped = scoring.on_failure == "skip" and raw is not None
     return _build_model(
         EnsembleEvaluationReport,
         score=_compute_score(cells, scoring, normalize=True) if scoring.normalize else raw,
@@ -104,10 +105,10 @@ def report_on(
         report=criteria,
         judge_scores=_compute_judge_scores(inputs, leaves, worst, scoring),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
-        cannot_assess_count=sum(cell is not None and cell.value is None for cell in cells),
+        cannot_assess_count=sum(cell.value is None and not cell.failed for cell in cells),
         token_usage=aggregate_token_usage(leaf.usage for found in leaves for leaf in found),
         completion_cost=aggregate_completion_cost(leaf.cost for found in leaves for leaf in found),
-        error=_describe_error(inputs, errors, scoring),
+        error=_describe_error(inputs, errors) if errors and not is_skipped else None,
         coverage=1.0 - len(errors) / len(criteria) if criteria else None,
         failed_count=len(errors),
         flags=list(flags),
@@ -145,29 +146,26 @@ def _build_model(kind: type[ModelT], /, **values: Any) -> ModelT:
     return made
 
 
-def _compute_score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
-    """Compute the score of the cells, where None marks a failure; None if one failed and failures are not skipped."""
-    judged = [cell for cell in cells if cell is not None]
-    if len(judged) < len(cells) and scoring.on_failure == "none":
+def _compute_score(cells: Sequence[Cell], scoring: Scoring, *, normalize: bool) -> float | None:
+    """Return the score of the cells; None if one failed and failures are not skipped."""
+    if scoring.on_failure == "none" and any(cell.failed for cell in cells):
         return None
-    return score(judged, scoring.cannot_assess, normalize=normalize)
+    return score(cells, scoring.cannot_assess, normalize=normalize)
 
 
 def _compute_judge_scores(
     inputs: JudgeInput, leaves: Sequence[Sequence[Judgment]], worst: Sequence[float], scoring: Scoring
 ) -> dict[str, float | None]:
-    cells: dict[str, list[Cell | None]] = {}
+    cells: dict[str, list[Cell]] = {}
     for criterion, found, least in zip(inputs.criteria, leaves, worst, strict=True):
         for leaf in found:
-            value = None if leaf.failure is not None else Cell(criterion.weight, find_value(criterion, leaf), least)
-            cells.setdefault(leaf.judge_id, []).append(value)
+            cell = Cell(criterion.weight, find_value(criterion, leaf), least, leaf.failure is not None)
+            cells.setdefault(leaf.judge_id, []).append(cell)
     return {judge: _compute_score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
 
 
-def _describe_error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring) -> str | None:
+def _describe_error(inputs: JudgeInput, errors: Sequence[str]) -> str:
     count, total = len(errors), len(inputs.criteria)
-    if not errors or (scoring.on_failure == "skip" and count < total):
-        return None
     others = "" if count == 1 else f" (and {count - 1} other error{'s' if count > 2 else ''})"
     if count == total:
         return f"Every criterion's judgment failed: {errors[0]}{others}"

@@ -95,7 +95,11 @@ def ac1(sums: Floats) -> Floats:
 
 
 def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
-    """Return the score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
+    """Return the score of each item in [0, 1]; NaN if it has none, by the rule of `autorubric.core.scoring`.
+
+    Args:
+        verdict_values: items × criteria; NaN where a criterion does not count.
+        weights: of the criteria.
 
     Example:
         >>> compute_scores(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([3.0, 1.0])).tolist()
@@ -105,8 +109,9 @@ def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
     points = np.where(counts, verdict_values, 0.0) @ weights
     positive = counts.astype(float) @ np.maximum(weights, 0.0)
     negative = counts.astype(float) @ np.minimum(weights, 0.0)
-    # A rubric with only pitfalls starts at 1 and loses the share of its penalties.
-    scores = np.where(positive > 0, ratio(points, positive), 1.0 - ratio(points, negative))
+    # A rubric of pitfalls alone starts at 1 and loses the share of its penalties.
+    alone = np.nan if (weights > 0).any() else 1.0 - ratio(points, negative)
+    scores = np.where(positive > 0, ratio(points, positive), alone)
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import PlainValidator
 
-from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES
 from autorubric.jobs.grade import GradeData, check_data
@@ -62,7 +61,7 @@ class RewardRuleSettings(JudgeSettings):
         overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
         return RewardRule(
             self.formula,
-            cannot_assess=CannotAssessConfig(strategy=CannotAssessStrategy(self.cannot_assess)),
+            cannot_assess=self.cannot_assess,
             gates=tuple(self.gate),
             overlong=overlong if self.overlong else None,
             dropout=self.dropout,

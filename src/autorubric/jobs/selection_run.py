@@ -45,6 +45,7 @@ from autorubric.training.candidates import (
     SamplingRun,
     ScoredCandidate,
     build_dataset,
+    describe_abstention,
     estimate_sampling,
     read_graded_run,
 )
@@ -173,7 +174,7 @@ def select_from_run(
         write_manifest(out, {"kind": "selection", "status": "completed", **about, "counts": counts})
     result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
     for scored in run.scored:
-        if scored.failure is not None and scored.failure != ABSTAINED:
+        if scored.failure is not None and not scored.failure.startswith(ABSTAINED):
             result.failures.add_text(scored.failure, scored.candidate.sample_id)
     return result
 
@@ -343,7 +344,7 @@ async def _grade_candidates(
 
     def record_score(result: ItemResult) -> None:
         share = compute_share(result.report, grader.scoring.cannot_assess)
-        failure = result.error or (None if share is not None else ABSTAINED)
+        failure = result.error or (None if share is not None else describe_abstention(result.report))
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
         if result.error is not None:

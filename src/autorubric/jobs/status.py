@@ -131,6 +131,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
             tolerance=tolerance,
             repeats=repeats,
             unanswered=[since for _, since in view.list_observations(kinds.UNANSWERED)],
+            queued=view.list_observations(kinds.QUEUED),
         )
         return replace(found, evaluations=evaluations)
 

@@ -87,7 +87,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether attempts are observed: a log is open, or the user has set up OpenTelemetry."""
+    """Return whether attempts are observed: a log is open, or the user has set up OpenTelemetry."""
     if len(watchers) != 1 or watchers[0] is not _record_span:
         return bool(watchers)
     return _has_destination()
@@ -234,7 +234,7 @@ def trace_calls() -> bool:
 
 
 def _has_destination() -> bool:
-    """Whether the user has set up a destination for spans."""
+    """Return whether the user has set up a destination for spans."""
     trace = sys.modules["opentelemetry.trace"]
     # For speed: where nothing is set up, as usual, OpenTelemetry would read the environment at every call.
     if getattr(trace, "_TRACER_PROVIDER", trace) is None and not _named:
@@ -282,7 +282,7 @@ def find_span_attributes(attempt: Attempt) -> dict[str, Any]:
 
 
 def _record_span(attempt: Attempt) -> None:
-    """A span with the times of an attempt that has ended; its parent is the current span."""
+    """Return a span with the times of an attempt that has ended; its parent is the current span."""
     from opentelemetry.trace import SpanKind, StatusCode, get_tracer
 
     if not _has_destination():

@@ -34,7 +34,7 @@ class Claim(NamedTuple):
 
     @classmethod
     def build(cls, model: Model, request: Request) -> Claim:
-        """What one attempt at `request` may cost; a `ConfigError` if that is unbounded."""
+        """Return what one attempt at `request` may cost; a `ConfigError` if that is unbounded."""
         stated = model.ceiling(request)
         if stated is None:
             raise ConfigError(

@@ -98,11 +98,11 @@ class Budget:
         self._known_excess = dict(records.find_note(NOTE) or {})
 
     def compute_worst_case(self, model: Model, request: Request) -> Amount:
-        """The maximum cost of one attempt at `request`; a `ConfigError` if that is unbounded."""
+        """Return the maximum cost of one attempt at `request`; a `ConfigError` if that is unbounded."""
         return self._compute_need(Claim.build(model, request))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
-        """A reservation for one attempt at `request` once it fits, or a failure if it never will.
+        """Return a reservation for one attempt at `request` once it fits, or a failure if it never will.
 
         Raises:
             ConfigError: the model's price or the length of its replies is unbounded, so no limit could hold.
@@ -111,7 +111,7 @@ class Budget:
         return await self.reserve(Reservation(self, self._compute_need(claim), claim))
 
     async def reserve(self, reservation: Reservation) -> Reservation | Failure:
-        """The reservation once it fits, or a failure if it never will."""
+        """Return the reservation once it fits, or a failure if it never will."""
         reservation.waits_to_be_sent = reservation.must_be_covered = True
         self._live.add(reservation)
         try:
@@ -126,11 +126,11 @@ class Budget:
         return reservation
 
     def can_cover(self, need: Amount) -> bool:
-        """Whether `need` fits on top of what is spent and reserved."""
+        """Return whether `need` fits on top of what is spent and reserved."""
         return self.spent.plus(self.reserved).plus(need).is_within(self._limit)
 
     def hold(self, need: Amount) -> Reservation:
-        """A reservation of what may be spent already, whether it fits or not."""
+        """Return a reservation of what may be spent already, whether it fits or not."""
         reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
         self.reserved = self.reserved.plus(reservation.need)
@@ -187,7 +187,7 @@ class Budget:
             self._admit_waiting()
 
     def compute_ceiling(self, claim: Claim) -> Usage:
-        """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
+        """Return the upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
         return claim.stated + self._find_excess(claim.model)
 
     async def _wait_for_admission(self, reservation: Reservation) -> bool:
@@ -247,7 +247,7 @@ class Budget:
             place.set_result(False)
 
     def compute_left(self) -> Amount:
-        """The budget that is neither spent nor reserved."""
+        """Return the budget that is neither spent nor reserved."""
         return self._limit.minus(self.spent).minus(self.reserved)
 
     def give_spare(self) -> Amount:
@@ -262,7 +262,7 @@ class Budget:
             self._shared.used(self.spent.plus(self.reserved))
 
     def _is_borrowing(self, need: Amount) -> bool:
-        """Whether a request for more is under way, so that a call has to wait; sends one if it may help."""
+        """Return whether a request for more is under way, so that a call has to wait; sends one if it may help."""
         if self._borrowing is None and self._shared is not None and self._may_borrow:
             self._shared.budget, self._may_borrow = self, False
             self._borrowing = asyncio.create_task(self._borrow(self._shared, need))
@@ -346,7 +346,7 @@ class Budget:
         return self.refused
 
     def explain_refusal(self, need: Amount, rest: Amount | None = None, basis: str = "") -> str:
-        """Why a call that may cost `need` is not made, and which budget is enough to resume.
+        """Return why a call that may cost `need` is not made, and which budget is enough to resume.
 
         Args:
             need: the worst case of the call.

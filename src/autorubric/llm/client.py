@@ -81,7 +81,7 @@ class LLMClient:
         self._open: dict[_Place, tuple[AbstractAsyncContextManager[Any], Model]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings: a copy opens its own connections and records."""
+        """Return the settings: a copy opens its own connections and records."""
         return {**self.__dict__, "_ledger": None, "_held": ExitStack(), "_open": {}}
 
     async def generate(
@@ -94,7 +94,7 @@ class LLMClient:
         return_result: bool = False,
         **kwargs: Any,
     ) -> str | T | GenerateResult:
-        """The reply of the model: its text, or a value of the response format.
+        """Return the reply of the model: its text, or a value of the response format.
 
         Args:
             system_prompt: the system message.
@@ -178,7 +178,7 @@ class LLMClient:
         return ledger.count - int((ledger.find_note(_CLEARED) or {}).get("calls", 0))
 
     async def _open_model(self, config: LLMConfig) -> Model:
-        """The model, opened in the running event loop."""
+        """Return the model, opened in the running event loop."""
         key = (asyncio.get_running_loop(), repr(config), config.api_key)
         if key not in self._open:
             self._open = {k: v for k, v in self._open.items() if not k[0].is_closed()}
@@ -190,7 +190,7 @@ class LLMClient:
 async def generate(
     system_prompt: str, user_prompt: str, model: str, response_format: type[T] | None = None, **kwargs: Any
 ) -> str | T:
-    """One reply of a model; `LLMClient` keeps connections open over several.
+    """Return one reply of a model; `LLMClient` keeps connections open over several.
 
     Args:
         system_prompt: the system message.
@@ -210,12 +210,12 @@ async def generate(
 
 
 def _compute_seat(namespace: str | None) -> int:
-    """The number that separates the replies of a namespace in the keys of the ledger."""
+    """Return the number that separates the replies of a namespace in the keys of the ledger."""
     return 1 + int.from_bytes(sha256(namespace.encode()).digest()[:3]) if namespace else 0
 
 
 def build_reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
-    """The schema of a user's pydantic class; None for plain text."""
+    """Return the schema of a user's pydantic class; None for plain text."""
     if response_format is None:
         return None
     if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):

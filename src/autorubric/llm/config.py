@@ -73,7 +73,7 @@ class ThinkingConfig:
         return THINKING_LEVEL_BUDGETS[ThinkingLevel(self.level)]
 
     def get_reasoning_effort(self) -> str:
-        """The level, or the smallest level whose budget covers the exact number."""
+        """Return the level, or the smallest level whose budget covers the exact number."""
         if self.budget_tokens is None:
             return ThinkingLevel(self.level).value
         enough = (lvl for lvl, budget in THINKING_LEVEL_BUDGETS.items() if self.budget_tokens <= budget)
@@ -188,7 +188,7 @@ class LLMConfig:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> LLMConfig:
-        """The configuration in a YAML file; unknown keys go to `extra_params`.
+        """Return the configuration in a YAML file; unknown keys go to `extra_params`.
 
         A key that nearly matches a field is an error: a misspelled field would be sent to the endpoint.
 
@@ -250,7 +250,7 @@ RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"}
 
 
 def find_changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
-    """The name and value of the model and of every field that differs from its default."""
+    """Yield the name and value of the model and of every field that differs from its default."""
     for spec in dataclasses.fields(config):
         value = getattr(config, spec.name)
         default = spec.default_factory() if callable(spec.default_factory) else spec.default
@@ -329,7 +329,7 @@ def _find_number_problems(config: LLMConfig) -> Iterator[str]:
 
 
 def _find_number_problem(name: str, value: object) -> str | None:
-    """What is wrong with the value of a numeric setting, or None."""
+    """Return what is wrong with the value of a numeric setting, or None."""
     kinds, low, high, words = _NUMBERS[name]
     if isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high:  # type: ignore[operator]
         return None

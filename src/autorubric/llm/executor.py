@@ -85,7 +85,7 @@ class Executor:
             budget.keep_in(ledger)
 
     async def ask(self, model: Model, request: Request) -> Reply | Failure:
-        """The reply to `request`, paid for at most once in the life of the ledger, or why there is none.
+        """Return the reply to `request`, paid for at most once in the life of the ledger, or why there is none.
 
         If the caller of a detached call is cancelled, the call goes on: what is paid for is recorded.
 
@@ -123,7 +123,7 @@ class Executor:
         read: Callable[[Reply], Answer[T] | Unreadable],
         follow_up: FollowUp = lambda request, reply, problem: request,
     ) -> Answer[T] | Failure:
-        """The value that `read` finds in the reply, after up to `max_reasks` re-asks.
+        """Return the value that `read` finds in the reply, after up to `max_reasks` re-asks.
 
         A request whose reply was truncated is repeated with a larger limit, up to the model's ceiling, and never
         twice with the same one. Other unreadable replies of earlier sessions do not count: running again tries
@@ -174,7 +174,7 @@ class Executor:
     def _find_following(
         self, trial: ModelTrial, asked: Request, reply: Reply, problem: Unreadable, again: Request
     ) -> Request | Failure:
-        """The next request after an unreadable reply, or why there is none."""
+        """Return the next request after an unreadable reply, or why there is none."""
         model = trial.standing.model
         if problem.kind != "truncated":
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
@@ -187,7 +187,7 @@ class Executor:
         return self._limits.raise_limit(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:
-        """The recorded reply to `request`, or None if `ask` would make a call: for dry runs.
+        """Return the recorded reply to `request`, or None if `ask` would make a call: for dry runs.
 
         Of several with different limits, the last; it may be truncated.
         """
@@ -255,14 +255,14 @@ class Executor:
             self.ledger.flush()
 
     def find_refusal(self, models: Iterable[Model]) -> str | None:
-        """Why one of these models, or the budget, refused the last call; None if it was made."""
+        """Return why one of these models, or the budget, refused the last call; None if it was made."""
         refused = [self.trials.refusing[id(model)][1] for model in models if id(model) in self.trials.refusing]
         if self.budget is not None and self.budget.refused is not None:
             refused.append(self.budget.refused)
         return refused[0].message if refused else None
 
     def snapshot(self) -> dict[str, Activity]:
-        """The activity of this session so far, by role."""
+        """Return the activity of this session so far, by role."""
         return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _find_stop(self, model: Model) -> Failure | None:
@@ -270,7 +270,7 @@ class Executor:
         return self._stopped or left or self.trials.ended.get(id(model))
 
     async def _call_with_claim(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """The reply that another executor has recorded in the meantime, or the outcome of the call."""
+        """Return the reply that another executor has recorded in the meantime, or the outcome of the call."""
         assert self.ledger.claims is not None
         async with self.ledger.claims.hold_key(key, lambda: self._find_stop(model) is not None):
             recorded = self.ledger.find(key)
@@ -280,7 +280,7 @@ class Executor:
             return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """The outcome of a call, once it is settled and on the disk; a failure if the call is not made."""
+        """Return the outcome of a call, once it is settled and on the disk; a failure if the call is not made."""
         # Check again, as the call may have waited for its claim or its task. Reserve budget only now: a call with a
         # reservation is running, and never waits for one that waits for the budget.
         reservation = self._find_stop(model) or (
@@ -378,7 +378,7 @@ class Executor:
 
 
 def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
-    """Whether a call ended before anything was sent, because its model or the run refuses all calls."""
+    """Return whether a call ended before anything was sent, because its model or the run refuses all calls."""
     if outcome.kind in NOT_MADE:
         return not outcome.sent
     return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)

@@ -84,7 +84,7 @@ class FailureGroup:
     items: list[str]
 
     def format_line(self, noun: str, told: str | None = None, *, is_advised: bool = True) -> str:
-        """One sentence about the group, with advice at the end.
+        """Return one sentence about the group, with advice at the end.
 
         Args:
             noun: what failed.
@@ -129,7 +129,7 @@ class FailureGroup:
         return find_advice(self.kind, self.message)
 
     def is_left_out(self, stopped: str | None) -> bool:
-        """Whether nothing failed: the calls were not made, since the run ended for this reason."""
+        """Return whether nothing failed: the calls were not made, since the run ended for this reason."""
         return self.kind in NOT_MADE and self._has_cause(stopped)
 
     def _has_cause(self, told: str | None) -> bool:
@@ -175,11 +175,11 @@ class FailureGroups:
         self.add(kind, message, item, where)
 
     def total(self) -> int:
-        """The number of failures."""
+        """Return the number of failures."""
         return sum(group.count for group in self._groups.values())
 
     def count_by_kind(self) -> dict[str, int]:
-        """The number of failures of each `where: kind`, the most frequent first."""
+        """Return the number of failures of each `where: kind`, the most frequent first."""
         found: Counter[str] = Counter()
         for group in self._groups.values():
             found[f"{group.where}: {group.kind}" if group.where else group.kind] += group.count
@@ -193,12 +193,12 @@ class FailureGroups:
         )
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The groups as JSON values."""
+        """Return the groups as JSON values."""
         return [asdict(group) for group in self]
 
     @classmethod
     def from_list(cls, groups: object) -> FailureGroups:
-        """The groups of `to_list`, from a file that a person may have edited; invalid entries are left out."""
+        """Return the groups of `to_list`, from a file that a person may have edited; invalid entries are left out."""
         entries = groups if isinstance(groups, list) else []
         return cls(
             FailureGroup(entry["where"], entry["kind"], quote_text(entry["message"]), entry["count"], entry["items"])
@@ -207,7 +207,7 @@ class FailureGroups:
         )
 
     def __iter__(self) -> Iterator[FailureGroup]:
-        """The groups, largest first; ties by place and cause, since failures arrive in any order."""
+        """Return the groups, largest first; ties by place and cause, since failures arrive in any order."""
         ordered = sorted(self._groups.items(), key=lambda entry: (-entry[1].count, entry[0]))
         return (group for _, group in ordered)
 
@@ -221,7 +221,7 @@ class FailureGroups:
 
 
 def format_failures(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
-    """A sentence for each group; advice that several groups share follows the last of them.
+    """Yield a sentence for each group; advice that several groups share follows the last of them.
 
     Args:
         groups: the failures.
@@ -241,7 +241,7 @@ def format_failures(groups: Iterable[FailureGroup], noun: str, told: str | None 
 
 
 def find_advice(kind: str, message: str) -> str:
-    """What to do about a failure; empty where its message says it.
+    """Return what to do about a failure; empty where its message says it.
 
     Example:
         >>> find_advice("auth", "HTTP 401: wrong key"), find_advice("server", "HTTP 502: use another model")
@@ -281,7 +281,7 @@ def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
 
 
 def parse_failure(error: str | None) -> tuple[str, str]:
-    """The kind and the message of a failure, from one sentence.
+    """Return the kind and the message of a failure, from one sentence.
 
     Example:
         >>> parse_failure("Every criterion's judgment failed: infrastructure: timeout: no reply after 60 s")
@@ -297,7 +297,7 @@ def parse_failure(error: str | None) -> tuple[str, str]:
 
 
 def _find_cause(message: str) -> str:
-    """A message without the parts that vary from call to call."""
+    """Return a message without the parts that vary from call to call."""
     if message.startswith("budget of "):
         return "budget"  # calls refused at different times name different sums
     words = _ATTEMPTS.sub("", message.partition(_REPLY_BEGINS)[0].partition(HIGHER)[0]).split()[:40]

@@ -68,7 +68,7 @@ class Flights:
         self.run = self._run_apart if detached else self._run_here
 
     async def join(self, key: bytes) -> Outcome | None:
-        """The outcome of the call under way for `key`; None if there is none, or it was cancelled."""
+        """Return the outcome of the call under way for `key`; None if there is none, or it was cancelled."""
         while (flight := self.open.get(key)) is not None:
             outcome = await asyncio.shield(flight.share())
             if outcome is not None:

@@ -40,13 +40,13 @@ class Limit(NamedTuple):
 
 
 def find_limit(model: Model) -> Limit:
-    """The limits of a model; the default for models that state none."""
+    """Return the limits of a model; the default for models that state none."""
     found: Limit | None = getattr(model, "limit", None)
     return Limit() if found is None else found
 
 
 def find_first_limit(model: Model, request: Request) -> int | None:
-    """The limit that `request` starts with before anything is known about its role.
+    """Return the limit that `request` starts with before anything is known about its role.
 
     None for the model's own limit, if it is high enough or was chosen by a user.
 
@@ -192,7 +192,7 @@ def merge_limits(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
 
 
 def explain_limit(allowed: int) -> str:
-    """Why a truncated reply is not requested with a higher limit.
+    """Return why a truncated reply is not requested with a higher limit.
 
     Example:
         >>> explain_limit(4096)
@@ -292,7 +292,7 @@ class ModelEstimate:
         return expected
 
     def scale(self, calls: int) -> ModelEstimate:
-        """The estimate of `calls` calls of which these are a sample, each with the longest reply."""
+        """Return the estimate of `calls` calls of which these are a sample, each with the longest reply."""
         if not self.calls or not calls:
             return ModelEstimate(self.model, calls=calls)
         factor, (reply, limit) = calls / self.calls, self._longest

@@ -89,7 +89,7 @@ def _name_slots(slots: str, problem: str) -> str:
 
 
 def collect_notes(models: Iterable[Model], *before: object) -> list[str]:
-    """What endpoints did not accept and what was sent instead, each once, for summaries and manifests.
+    """Return what endpoints did not accept and what was sent instead, each once, for summaries and manifests.
 
     Args:
         models: the models of a run.
@@ -101,7 +101,7 @@ def collect_notes(models: Iterable[Model], *before: object) -> list[str]:
 
 
 def find_stand_in_note(names: Iterable[str]) -> tuple[str, ...]:
-    """The note to show first if one of these models is a stand-in for a real one.
+    """Return the note to show first if one of these models is a stand-in for a real one.
 
     Example:
         >>> find_stand_in_note(["openai/gpt-5.1"])

@@ -53,7 +53,7 @@ class Exchange:
 
     @classmethod
     def from_call(cls, call: CallRow, **more: Any) -> Exchange:
-        """The exchange of a recorded call."""
+        """Return the exchange of a recorded call."""
         ended = datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds")
         problem = None if call.failure is None else str(call.failure)
         found = cls(call.role, call.model, draw=call.draw, reask=call.reask, problem=problem, ended=ended)
@@ -76,13 +76,13 @@ class _FoundReplies(NoRecords):
         """The keys of replies, in the order in which they were found."""
 
     def find(self, key: bytes) -> Reply | None:
-        """The recorded reply under a key, or None."""
+        """Return the recorded reply under a key, or None."""
         reply = self._view.find_reply(key)
         (self.missing if reply is None else self.found).append(key)
         return reply
 
     def find_note(self, name: str) -> Any:
-        """The value stored under a name, or None."""
+        """Return the value stored under a name, or None."""
         return self._view.find_note(name)
 
 
@@ -120,7 +120,7 @@ class ReplayedCalls:
         read: Callable[[Reply], Answer[Any] | Unreadable],
         follow_up: FollowUp = lambda request, reply, problem: request,
     ) -> Answer[Any] | Failure:
-        """The recorded answer to a request, or the recorded failure; the exchanges on the way are kept."""
+        """Return the recorded answer to a request, or the recorded failure; the exchanges on the way are kept."""
         asked = request
         about, name = _ABOUT.get(), self.names.get(id(model), "")
 
@@ -145,7 +145,7 @@ class ReplayedCalls:
         return outcome
 
     def find(self, model: Model, request: Request) -> Reply | None:
-        """The recorded reply to a request, or None; see `Executor.find`."""
+        """Return the recorded reply to a request, or None; see `Executor.find`."""
         return self._executor.find(model, request)
 
     def find_others(self, item: str) -> list[Exchange]:

@@ -52,7 +52,7 @@ class Scan:
 
 
 def scan_json(text: str) -> Scan:
-    """The spans of `text` that may be JSON, found without parsing.
+    """Return the spans of `text` that may be JSON, found without parsing.
 
     Quotes count only inside brackets, so that prose may contain any. A bracket that does not close, or that begins
     like prose (`[see below]`), is skipped and its content scanned. The work is bounded by a small multiple of the
@@ -86,7 +86,7 @@ def scan_json(text: str) -> Scan:
 
 
 def _find_closing(text: str, start: int) -> tuple[int | None, int, int]:
-    """The end of the span from `start` or None, where to continue if there is none, and the steps taken."""
+    """Return the end of the span from `start` or None, where to continue if there is none, and the steps taken."""
     open_brackets: list[str] = []
     steps = 0
     for token in _TOKEN.finditer(text, start):
@@ -105,17 +105,17 @@ def _find_closing(text: str, start: int) -> tuple[int | None, int, int]:
 
 
 def strip_fence(text: str) -> str:
-    """A text without the code fence around it."""
+    """Return a text without the code fence around it."""
     return _FENCE.sub("", text, count=1).rstrip("`~ \n") if text.startswith(("```", "~~~")) else text
 
 
 def may_hold_data(text: str) -> bool:
-    """Whether `text` begins like JSON with content, not like a number or word in brackets."""
+    """Return whether `text` begins like JSON with content, not like a number or word in brackets."""
     return _HOLDS_DATA.match(text) is not None
 
 
 def describe_form(text: str) -> str:
-    """What kind of JSON a text is, in words; empty if it is not JSON.
+    """Return what kind of JSON a text is, in words; empty if it is not JSON.
 
     Example:
         >>> describe_form('["MET"]'), describe_form("It is met.")
@@ -173,7 +173,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
 
 
 def repair_json(text: str, notes: list[str]) -> Any:
-    """The value from the repair library, with a note; a `ValueError` for prose, elided or overlong text.
+    """Return the value from the repair library, with a note; a `ValueError` for prose, elided or overlong text.
 
     Raises an `UncertainError` if the repair lost a key: a string with unescaped quotes may hold a whole other object,
     such as a verdict that the judge quotes from the submission.

@@ -42,7 +42,7 @@ class ReplySchema:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """A mapping as the dict that JSON needs; a `TypeError` for anything else."""
+    """Return a mapping as the dict that JSON needs; a `TypeError` for anything else."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a request")
@@ -253,7 +253,7 @@ _MOST_QUOTED = 8000  # characters of the unreadable reply in a re-ask
 
 
 def build_reask(request: Request, reply: Reply, problem: Unreadable, correction: Iterable[Message]) -> Request:
-    """The re-ask after an unreadable reply, with the reply and what is wrong with it.
+    """Return the re-ask after an unreadable reply, with the reply and what is wrong with it.
 
     There is nothing to correct in a truncated or empty reply; the same request is repeated.
 
@@ -281,16 +281,16 @@ class Model(Protocol):
         """The canonical `provider/model` string, as rows and summaries show it."""
 
     def identity(self) -> tuple[Any, ...]:
-        """Everything of the model that shapes a reply and is not in the request.
+        """Return everything of the model that shapes a reply and is not in the request.
 
         Endpoint, model name, sampling parameters and extra parameters; never a key. JSON values only.
         """
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The most tokens this request can be billed for, or None without a bound."""
+        """Return the most tokens this request can be billed for, or None without a bound."""
 
     def cost(self, usage: Usage) -> float | None:
-        """The price of `usage` in dollars; None if it is unknown."""
+        """Return the price of `usage` in dollars; None if it is unknown."""
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, retries included; a `CallError` if the call fails for good."""

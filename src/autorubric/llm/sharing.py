@@ -43,31 +43,31 @@ class Amount(NamedTuple):
         return self.pico / _PICO
 
     def plus(self, other: Amount) -> Amount:
-        """The sum of both."""
+        """Return the sum of both."""
         return Amount(self.tokens + other.tokens, self.pico + other.pico)
 
     def minus(self, other: Amount) -> Amount:
-        """The difference."""
+        """Return the difference."""
         return Amount(self.tokens - other.tokens, self.pico - other.pico)
 
     def times(self, count: int) -> Amount:
-        """The product with a number."""
+        """Return the product with a number."""
         return Amount(self.tokens * count, self.pico * count)
 
     def split(self, parts: int) -> Amount:
-        """One of equal parts."""
+        """Return one of equal parts."""
         return Amount(self.tokens / parts, self.pico / parts)
 
     def is_within(self, limit: Amount) -> bool:
-        """Whether neither exceeds its limit."""
+        """Return whether neither exceeds its limit."""
         return self.tokens <= limit.tokens and self.pico <= limit.pico
 
     def clip(self) -> Amount:
-        """The same with 0 for what is negative or infinite."""
+        """Return the same with 0 for what is negative or infinite."""
         return Amount(*(amount if 0 < amount < math.inf else 0 for amount in self))
 
     def format(self, *, in_tokens: bool) -> str:
-        """The tokens or the dollars.
+        """Return the tokens or the dollars.
 
         Example:
             >>> Amount.from_dollars(1500, 0.5).format(in_tokens=True)
@@ -78,7 +78,7 @@ class Amount(NamedTuple):
         return f"${self.cost:.2f}" if self.cost == round(self.cost, 2) else f"${self.cost:.4g}"
 
     def round_up(self) -> Amount:
-        """The same, rounded up to two significant digits.
+        """Return the same, rounded up to two significant digits.
 
         Example:
             >>> tuple(Amount(1201.5, 7).round_up())
@@ -171,7 +171,7 @@ class Lease:
             wake()
 
     def build_report(self) -> dict[str, Any]:
-        """The outcomes since the last report."""
+        """Return the outcomes since the last report."""
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
             self._told.withdrawn.append(self._permits.popleft()[0])
@@ -231,7 +231,7 @@ class Sharing:
     _reported: float = -math.inf
 
     def open_lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
-        """The lease for an account (an endpoint with a key); `wake` is called when permits arrive."""
+        """Return the lease for an account (an endpoint with a key); `wake` is called when permits arrive."""
         lease = self.leases.setdefault(account, Lease(self, clock))
         lease.wakes.append(wake)
         return lease

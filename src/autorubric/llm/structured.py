@@ -71,7 +71,7 @@ def _describe_no_answer(reply: Reply) -> str:
 
 
 def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
-    """The text of a reply without thinking and lone surrogates; a truncated one adds a note unless `whole`.
+    """Return the text of a reply without thinking and lone surrogates; a truncated one adds a note unless `whole`.
 
     Example:
         >>> read_text(Reply("<think>hm</think> Four.")).value
@@ -87,7 +87,7 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
 
 
 def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str = "") -> Answer[Any] | Unreadable:
-    r"""The array or object in a reply, with a note for everything that was ignored or repaired.
+    r"""Return the array or object in a reply, with a note for everything that was ignored or repaired.
 
     A truncated list is never an answer, nor is one of several different lists.
 
@@ -142,7 +142,7 @@ def _unescape(text: str, notes: list[str]) -> str:
 
 
 def _parse_whole(text: str, asked: WantedValue, notes: list[str]) -> Any:
-    """The wanted value if the text is nothing but JSON, as it usually is."""
+    """Return the wanted value if the text is nothing but JSON, as it usually is."""
     if text[:1] in ("`", "~"):
         text = reply_json.strip_fence(text)
     if not text.startswith(("[", "{")):
@@ -200,7 +200,7 @@ def _find_name(entry: Any, named: str) -> str:
 
 
 def _is_form(value: Any) -> bool:
-    """Whether a value is the form shown in the prompt, with dots in place of answers."""
+    """Return whether a value is the form shown in the prompt, with dots in place of answers."""
     entries = value if isinstance(value, list) else [value]
     fields = [inner for entry in entries for inner in (entry.values() if isinstance(entry, dict) else [entry])]
     return bool(fields) and all(inner is None or inner in ("...", "…", "") for inner in fields)
@@ -229,7 +229,7 @@ def _parse_span(text: str, span: reply_json.JsonSpan, asked: WantedValue, notes:
 
 
 def _collect_objects(text: str, scan: reply_json.Scan, notes: list[str]) -> list[Any] | None:
-    """The list of objects that a model wrote one after the other, without brackets."""
+    """Return the list of objects that a model wrote one after the other, without brackets."""
     try:
         values = [reply_json.parse_json(text[span.start : span.end], notes) for span in scan.spans]
     except ValueError:
@@ -299,7 +299,7 @@ def _note_fields(entry: dict[str, Any], taken: list[str], notes: list[str]) -> N
 
 
 def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
-    """The entries of a list, parsed if all of them are texts with an object."""
+    """Return the entries of a list, parsed if all of them are texts with an object."""
     if not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
         return value
     try:
@@ -343,7 +343,7 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: WantedValue, notes:
 
 
 def _find_array(value: dict[str, Any], asked: WantedValue, notes: list[str]) -> list[Any] | None:
-    """The array in an object without a known key, if it is unambiguous."""
+    """Return the array in an object without a known key, if it is unambiguous."""
     lists = [key for key, inner in value.items() if _has_list(value, key) and all(isinstance(i, dict) for i in inner)]
     if len(lists) == 1:
         notes.append(f"the array stood under {lists[0]!r}")

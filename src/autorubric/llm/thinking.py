@@ -60,7 +60,7 @@ def remove_thinking(text: str) -> str:
 
 
 def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
-    """The beginning of a submission, which is reasoning with its tags, and the answer after it.
+    """Return the beginning of a submission, which is reasoning with its tags, and the answer after it.
 
     A submission without reasoning, or whose reasoning is kept, is returned as it is.
 
@@ -81,7 +81,7 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
 
 
 def split_submission(to_grade: ToGradeInput, reasoning: Reasoning = "drop") -> ThinkingOutputDict:
-    """The reasoning and the answer of a submission: the parts that it has, or those of its text.
+    """Return the reasoning and the answer of a submission: the parts that it has, or those of its text.
 
     Raises:
         InputError: the submission is neither text nor a mapping with `thinking` and `output`.
@@ -97,14 +97,14 @@ def split_submission(to_grade: ToGradeInput, reasoning: Reasoning = "drop") -> T
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
-    """The JSON answer that vLLM's reasoning parser took for thinking, with a note; None if there is none."""
+    """Return the JSON answer that vLLM's reasoning parser took for thinking, with a note; None if there is none."""
     thoughts = "" if reply.text or reply.refusal or reply.finish_reason != "stop" else (reply.reasoning or "").strip()
     is_answer = (thoughts[:1], thoughts[-1:]) in (("{", "}"), ("[", "]"))
     return (thoughts, ["the answer came as reasoning"]) if is_answer else None
 
 
 def _extract_final_channel(text: str) -> str:
-    """The text of the last `final` channel; without one, what follows the other channels (llama.cpp)."""
+    """Return the text of the last `final` channel; without one, what follows the other channels (llama.cpp)."""
     *_, final = [None, *_FINAL.finditer(text)]
     if final is None:
         return _OTHER.sub("", text).strip()

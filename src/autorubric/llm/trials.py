@@ -169,7 +169,7 @@ class ModelTrial:
 
 
 def build_unread_failure(problem: Unreadable, reply: Reply) -> Failure:
-    """The failure after an unreadable reply: what is wrong with it, and how it begins."""
+    """Return the failure after an unreadable reply: what is wrong with it, and how it begins."""
     text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
     form = f"is {problem.form} and " if problem.form else ""
     begins = f"; the reply {form}begins: {text!r}" if problem.kind == "unreadable" else ""

@@ -83,15 +83,17 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
     points = np.bincount(row, value * weight, len(table.items))
     counted = np.bincount(row, minlength=len(table.items))
-    if not rule.normalize:
-        return np.where(counted > 0, points, np.nan)
     positive = np.bincount(row, np.maximum(weight, 0.0), len(table.items))
+    whole = np.bincount(table.points.row, np.maximum(table.weights[table.points.column], 0.0), len(table.items))
+    defined = (counted > 0) & ((positive > 0) | (whole == 0))
+    if not rule.normalize:
+        return np.where(defined, points, np.nan)
     negative = np.bincount(row, np.maximum(-weight, 0.0), len(table.items))
     score = np.zeros(len(table.items))
     np.divide(points, positive, out=score, where=positive > 0)
     only_negative = (positive == 0) & (negative > 0)
     score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
-    return np.where(counted > 0, np.clip(score, 0.0, 1.0), np.nan)
+    return np.where(defined, np.clip(score, 0.0, 1.0), np.nan)
 
 
 def pair_scores(

@@ -244,7 +244,7 @@ class RowReader:
         return Record(record.where, record.number, fields, found)
 
     def _join_instruction(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The row; the instruction and input of Alpaca become its query."""
+        """Return the row; the instruction and input of Alpaca become its query."""
         if not {"instruction", "input"} <= fields.keys() or "query" not in self.roles:
             return fields
         if self.given.get("query") == "instruction" and not is_blank(fields.get("input")):

@@ -15,7 +15,7 @@ _ANSWER = re.compile(
 
 
 def is_for_models(column: str, *, reference: bool = True) -> bool:
-    """Whether a column has the name of a context or a reference, which models should see.
+    """Return whether a column has the name of a context or a reference, which models should see.
 
     Example:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]

@@ -74,7 +74,7 @@ def _dump_turns(prompt: Prompt) -> str:
 
 
 def read_tools(fields: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The definitions of tools in a row, as trainers take them; a column of that name may have something else.
+    """Return the definitions of tools in a row, as trainers take them; a column of that name may have something else.
 
     Example:
         >>> read_tools({"tools": '[{"name": "look_up"}]'}), read_tools({"tools": "hammer"})
@@ -87,7 +87,7 @@ def read_tools(fields: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def join_instruction(fields: Mapping[str, Any]) -> dict[str, Any] | None:
-    r"""A row of Alpaca with its instruction and input as the query; None for other rows.
+    r"""Return a row of Alpaca with its instruction and input as the query; None for other rows.
 
     Example:
         >>> join_instruction({"instruction": "Add.", "input": "1 and 2", "output": "3"})

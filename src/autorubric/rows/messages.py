@@ -21,7 +21,7 @@ _HOLD_TEXT = ("text", "thinking", "content", "summary", "output", "reasoningText
 
 
 def fold_role(role: Any) -> Any:
-    """The usual name of the role of a message.
+    """Return the usual name of the role of a message.
 
     Example:
         >>> fold_role("Agent"), fold_role("tool"), fold_role(None)
@@ -31,7 +31,7 @@ def fold_role(role: Any) -> Any:
 
 
 def read_message(turn: Any) -> Any:
-    r"""A message as `role` and `content`; any other value unchanged.
+    r"""Return a message as `role` and `content`; any other value unchanged.
 
     Other forms are renamed as in `rename_message`. A list of parts becomes one text: thoughts in `<thinking>`, tool
     results as text, and then tool calls as text.
@@ -63,7 +63,7 @@ def read_message(turn: Any) -> Any:
 
 
 def rename_message(turn: Any) -> Any:
-    """A message with the names of OpenAI: `role`, `content` and `tool_calls`; any other value unchanged.
+    """Return a message with the names of OpenAI: `role`, `content` and `tool_calls`; any other value unchanged.
 
     Read are the `from` and `value` of ShareGPT, the `type` of LangChain, calls of tools in turns of ShareGPT and
     LlamaFactory (`function_call` or `function`), results (`observation`), and OpenAI's older `function_call` and
@@ -96,7 +96,7 @@ def rename_message(turn: Any) -> Any:
 
 
 def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
-    """The text and the calls in a turn of ShareGPT or LlamaFactory; no calls if it has another form."""
+    """Return the text and the calls in a turn of ShareGPT or LlamaFactory; no calls if it has another form."""
     text, tag, told = content.partition("<tool_call>") if isinstance(content, str) else ("", "", "")
     try:
         held = parse_json(told.strip().removesuffix("</tool_call>") if tag else text)
@@ -109,7 +109,7 @@ def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
 
 
 def keep_calls(turn: Any) -> Any:
-    """A message as `read_message` returns it, but with calls of tools under `tool_calls`, not in the text.
+    """Return a message as `read_message` returns it, but with calls of tools under `tool_calls`, not in the text.
 
     Calls in another form than OpenAI's become text.
 
@@ -131,7 +131,7 @@ def keep_calls(turn: Any) -> Any:
 
 
 def pick_keys(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A message of `keep_calls` with the keys that trainers take.
+    """Return a message of `keep_calls` with the keys that trainers take.
 
     Example:
         >>> pick_keys({"role": "tool", "content": "blue", "tool_call_id": "c1", "weight": 0})
@@ -142,7 +142,7 @@ def pick_keys(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_answer(value: Any) -> Any:
-    """The text of an answer that is a message of the assistant, or a list of one; any other value unchanged.
+    """Return the text of an answer that is a message of the assistant, or a list of one; any other value unchanged.
 
     Example:
         >>> read_answer([{"role": "assistant", "content": "So."}]), read_answer("So."), read_answer([])
@@ -154,7 +154,7 @@ def read_answer(value: Any) -> Any:
 
 
 def find_fault(turn: Mapping[str, Any]) -> str:
-    """Why a message, as `read_message` returns it, has no text; empty if it has one.
+    """Return why a message, as `read_message` returns it, has no text; empty if it has one.
 
     Example:
         >>> find_fault({"role": "user", "content": [{"type": "text", "value": "Why?"}]})
@@ -174,7 +174,7 @@ def find_fault(turn: Mapping[str, Any]) -> str:
 
 
 def _read_part(part: Any) -> str | None:
-    """The text of a part of a message; None for an image and anything else that is not text."""
+    """Return the text of a part of a message; None for an image and anything else that is not text."""
     if not isinstance(part, Mapping):
         return part if isinstance(part, str) else None
     kind = str(part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), ""))
@@ -187,7 +187,7 @@ def _read_part(part: Any) -> str | None:
 
 
 def _read_text(value: Any) -> str | None:
-    """The text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
+    """Return the text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -206,7 +206,7 @@ def _format_call(call: Any) -> str:
 
 
 def quote(value: Any) -> str:
-    """A value for a message, in at most 60 characters.
+    """Return a value for a message, in at most 60 characters.
 
     Example:
         >>> quote("x" * 100)[-6:]

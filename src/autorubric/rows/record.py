@@ -277,7 +277,7 @@ def read_question(value: Any, key: str) -> Prompt:
 
 
 def as_turns(prompt: str | Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """A prompt as messages of role and content, with calls of tools as text.
+    """Return a prompt as messages of role and content, with calls of tools as text.
 
     Example:
         >>> as_turns("Why?")

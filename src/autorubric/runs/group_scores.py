@@ -223,8 +223,8 @@ def _collect_notes(by: str, groups: list[GroupScore], pairs: list[GroupDifferenc
     unscored = sum(group.items - group.scored for group in groups)
     if unscored:
         yield (
-            f"{pluralize(unscored, 'item')} without a score: failed, not requested, or every criterion to score was "
-            "an abstention"
+            f"{pluralize(unscored, 'item')} without a score: failed, not requested, or no criterion could be "
+            "assessed, or none with a positive weight"
         )
     single = [group.name for group in groups if group.queries == 1 < group.scored]
     few = [f"{group.name} ({group.queries})" for group in groups if 0 < group.queries < _FEW]

@@ -148,7 +148,7 @@ class ExperimentManifest:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], where: str = "") -> ExperimentManifest:
-        """The manifest from JSON values; unknown keys are ignored.
+        """Return the manifest from JSON values; unknown keys are ignored.
 
         Args:
             data: the values.

@@ -40,7 +40,7 @@ def format_status(found: RunStatus) -> Iterator[str]:
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
     changed = ["items.jsonl has changed since the run wrote it, so its verdicts may be wrong"] * counts.is_changed
-    for note in (*changed, *list_cost_notes(found.totals), *found.negotiated):
+    for note in (*changed, *list_bounds(found.totals), *found.negotiated):
         yield f"  note       {note}"
     yield from _format_batches(found)
     if found.calls_per_second is not None:
@@ -77,11 +77,27 @@ def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
         no price is known for groq/tiny; give it in dollars per million tokens with --prices FILE
         (groq/tiny: {input: ..., output: ...}) or LLMConfig.prices
     """
+    by_model = _sum_by_model(totals)
+    yield from list_bounds(by_model.values())
+    unpriced = [m for m, total in by_model.items() if total.unpriced > total.unmetered and not is_self_hosted(m)]
+    if unpriced:
+        yield (
+            f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "
+            f"--prices FILE ({unpriced[0]}: {{input: ..., output: ...}}) or LLMConfig.prices"
+        )
+
+
+def _sum_by_model(totals: Iterable[UsageTotals]) -> dict[str, UsageTotals]:
     by_model: dict[str, UsageTotals] = {}
     for total in totals:
         known = by_model.get(total.model)
         by_model[total.model] = total if known is None else known.plus(total)
-    for model, total in by_model.items():
+    return by_model
+
+
+def list_bounds(totals: Iterable[UsageTotals]) -> Iterator[str]:
+    """Sentences about replies without token counts, and about worst cases that a budget counts."""
+    for model, total in _sum_by_model(totals).items():
         told = [f"{pluralize(total.unmetered, 'reply')} had no usable token counts"] if total.unmetered else []
         if total.bound_tokens:
             cost = f" ({format_cost(total.bound_cost)})" if total.bound_cost else ""
@@ -89,12 +105,6 @@ def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
             told.append(f"a budget also counts {most}, the worst case of what may have been billed")
         if told:
             yield f"{model}: {'; '.join(told)}"
-    unpriced = [m for m, total in by_model.items() if total.unpriced > total.unmetered and not is_self_hosted(m)]
-    if unpriced:
-        yield (
-            f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "
-            f"--prices FILE ({unpriced[0]}: {{input: ..., output: ...}}) or LLMConfig.prices"
-        )
 
 
 _NEGOTIATED = re.compile(r"(\S+) does not accept (.+) for (.+); (?!sent as max_|requested a stream)(.+)")

@@ -178,7 +178,7 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
 
 
 def _dump_tools(row: Mapping[str, Any]) -> dict[str, str]:
-    """The definitions of tools in the input row as JSON text, so that their column always has one type."""
+    """Return the definitions of tools in the input row as JSON text, so that their column always has one type."""
     tools = read_tools(row)
     return {_TOOLS: json.dumps(tools, ensure_ascii=False)} if tools else {}
 

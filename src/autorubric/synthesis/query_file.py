@@ -228,7 +228,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
+    """Return a conversation's turns up to the user's last one, or the problem with them; None for other values."""
     if not isinstance(value, list) or not all(isinstance(turn, Mapping) for turn in value):
         return None
     if not value:
@@ -249,7 +249,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
 
 
 def _read_asked(row: Mapping[str, Any], column: str) -> tuple[Any, list[dict[str, str]] | None, str]:
-    """The query of a row, its turns if it is a conversation, and why it cannot be used."""
+    """Return the query of a row, its turns if it is a conversation, and why it cannot be used."""
     question = find_value(row, column)
     if question is None:
         where = f"{column!r} is null" if column in row else f"nothing at {column!r}{_LACKING}{join_names(row)}"
@@ -263,7 +263,7 @@ def _read_asked(row: Mapping[str, Any], column: str) -> tuple[Any, list[dict[str
 
 
 def find_messages(row: Mapping[str, Any], *held: Any) -> list[dict[str, Any]]:
-    """The conversation of a row with its calls of tools as they are in the input; empty if there are none.
+    """Return the conversation of a row with its calls of tools as they are in the input; empty if there are none.
 
     Args:
         row: the row, which has the turns of the conversation under `question`.

@@ -42,7 +42,8 @@ class Summary:
         failed: rows with at least one failed stage; `unfinished.jsonl` lists them with reasons.
         skipped: input rows left out, with reasons.
         failures: failed stages, grouped by stage and cause.
-        notes: the counts of what was ignored or corrected when replies were read.
+        notes: what was ignored or corrected when replies were read, counted by kind: without numbers and quotations.
+        examples: a note of each kind, the first in alphabetical order.
         reused: values that came from the input or another pipeline's files, by stage.
         stale: imported values that were not used because their inputs had changed, by stage.
         overwritten: unusable input values in a stage's field, by stage.
@@ -61,6 +62,7 @@ class Summary:
     skipped: tuple[str, ...] = ()
     failures: FailureGroups = field(default_factory=FailureGroups)
     notes: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
@@ -83,7 +85,10 @@ class Summary:
         # A missing input is caused by another failure, or by filters or gates that left nothing.
         for name, failure in [one for one in own if one[1].kind != "missing_input"] or own[:1]:
             self.failures.add(failure.kind, failure.message, row.query.record_id, name)
-        self.notes.update(_VARYING.sub("#", note) for one in row.outcomes.values() for note in one.notes)
+        for note in (note for outcome in row.outcomes.values() for note in outcome.notes):
+            kind = _VARYING.sub("#", note)
+            self.notes[kind] += 1
+            self.examples[kind] = min(note, self.examples.get(kind, note))
         for stage in plan.stages:
             if stage.tally and row.fields.get(stage.name):
                 self.tallies[stage.tally[0]].add(row.fields[stage.name])
@@ -100,7 +105,7 @@ class Summary:
             "skipped": len(self.skipped),
             "failures": self.failures.count_by_kind(),
             "failure_groups": self.failures.to_list(),
-            "notes": dict(self.notes.most_common()),
+            "notes": self.count_notes(),
             "reused": dict(self.reused),
             "asked_anew": dict(self.stale),
             "overwritten": dict(self.overwritten),
@@ -113,6 +118,10 @@ class Summary:
             "seconds": round(self.seconds, 3),
             **{name: tally.as_dict() for name, tally in self.tallies.items()},
         }
+
+    def count_notes(self) -> dict[str, int]:
+        """Return an example of each kind of note with the number of its notes, the most frequent first."""
+        return {self.examples.get(kind, kind): count for kind, count in self.notes.most_common()}
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Restore the counts of a finished run, as `as_dict` returns them, and what it `exported`."""

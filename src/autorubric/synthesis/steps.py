@@ -282,7 +282,7 @@ def format_question(question: Any) -> str:
 
 
 def format_asked(question: Any) -> str:
-    """A query of a final file or a step file, with calls of tools as text."""
+    """Return a query of a final file or a step file, with calls of tools as text."""
     told = question
     with suppress(InputError):
         told = read_question(question, "question") if isinstance(question, str) else question

@@ -23,7 +23,7 @@ from autorubric.llm.request import Model, Request
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, GivenReward, grade_anyway, is_chosen
-from autorubric.training.observations import AUDIT, UNANSWERED, Key, parse_failure_kind
+from autorubric.training.observations import AUDIT, QUEUED, UNANSWERED, Key, parse_failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
@@ -187,6 +187,7 @@ class Auditor:
         self._audited.add(key)
         if self._queue.start(lambda: self._audit(given)):
             self.found.begin(key, time.time())
+            self._ledger.observe(QUEUED, key)
         else:
             self._record_audit(self._build_record(given, None, DROPPED), "too many audits are waiting")
 

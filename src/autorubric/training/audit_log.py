@@ -137,6 +137,11 @@ class AuditLog:
         return "gap" if self.overall.found or self._exploited else "ok"
 
     @property
+    def unfinished(self) -> int:
+        """The number of audits that began and have no result."""
+        return len(self._open)
+
+    @property
     def patience(self) -> float:
         """Seconds after which an unanswered audit counts as blind."""
         return max(PATIENCE, _TIMES * self._seconds / self._timed) if self._timed else PATIENCE
@@ -247,7 +252,8 @@ class AuditSummary:
         alarm: the comparison that raised the alarm, or None.
         tolerance: growth that raises no alarm.
         status: `gap` once there is an alarm, overall or on a criterion.
-        criteria: those with an alarm, then those on which the training judge is most lenient.
+        criteria: those with an alarm, then those where the training judge is the most generous.
+        unfinished: the number of audits without a result: they are in progress, or the process ended before them.
     """
 
     audits: int
@@ -260,11 +266,12 @@ class AuditSummary:
     tolerance: float
     status: GapStatus
     criteria: Sequence[CriterionGap]
+    unfinished: int = 0
 
 
 def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
-    """Summarize the audits; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
-    if not log.audits and not log.failures and log.blind_since is None:
+    """Return the summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
+    if not log.audits and not log.failures and not log.unfinished and log.blind_since is None:
         return None
     criteria = []
     for (rubric, index), gaps in log.find_exploited(_MOST_CRITERIA):
@@ -285,6 +292,7 @@ def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
         log.tolerance,
         log.status,
         criteria,
+        log.unfinished,
     )
 
 

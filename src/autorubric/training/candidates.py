@@ -8,6 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from autorubric.core.report import Report
+from autorubric.core.scoring import explain_no_score
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, pluralize
@@ -107,7 +109,7 @@ def list_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that have candidates, and a problem for each that has none, or one if none has."""
+    """Return the queries that have candidates, and a problem for each that has none, or one if none has."""
     answered = {candidate.query for candidate in candidates}
     if queries and not answered:
         return [], [f"no query has a candidate in {origin}"]
@@ -243,10 +245,15 @@ def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: 
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:
-        failure = ABSTAINED
+        failure = describe_abstention(report)
     if failure is None and report.score is not None and not 0 <= report.score <= 1:
         raise InputError(f"{folder / ITEMS_FILE}: item {index} has the score {report.score:g}; expected 0 to 1")
     return ScoredCandidate(candidate, None if failure is not None else report.score, failure, index)
+
+
+def describe_abstention(report: Report) -> str:
+    """Return why a candidate has no score although no judgment failed."""
+    return ABSTAINED + explain_no_score(entry.criterion.weight for entry in report.report or ())
 
 
 def _check_finished(
@@ -270,8 +277,8 @@ def _find_resume_command(manifest: ExperimentManifest) -> str:
 
 ROLE = "response"
 
-ABSTAINED = "abstained: no criterion could be assessed"
-"""The reason for a missing score although no judgment failed."""
+ABSTAINED = "abstained: "
+"""How the reason of a candidate without a score starts if no judgment failed."""
 
 ANSWER_TOKENS = 500
 """Assumed tokens per candidate if none is recorded."""

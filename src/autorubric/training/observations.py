@@ -18,7 +18,7 @@ from autorubric.errors import warn
 from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import FailureKind
+from autorubric.llm.request import ENDS_RUN, FailureKind
 from autorubric.training.rewards import Reward, RewardFailed, RewardRule, is_gate
 
 if TYPE_CHECKING:
@@ -86,6 +86,9 @@ EVALUATION = "evaluation"
 
 UNANSWERED = "unanswered"
 """The kind of the observation with the time since which the audit's judge has not answered."""
+
+QUEUED = "queued"
+"""The kind that holds the key of a reward when its audit is queued."""
 
 _MOST_RUBRICS = 4096
 
@@ -254,8 +257,8 @@ def parse_failure_kind(failure: str) -> str:
     return next((piece for piece in pieces if piece in _KINDS), "unassessed")
 
 
-_LASTING = frozenset({"auth", "no_model", "quota", "budget", "unusable"})
-"""Kinds of failures that persist until someone changes the settings or pays."""
+_LASTING = ENDS_RUN - {"stopped"}
+"""Kinds of failures that last until someone changes the settings, pays or starts the server."""
 
 
 class FailureLog:
@@ -271,7 +274,7 @@ class FailureLog:
 
         Raises:
             RewardFailed: no call has had a reward yet, and the judge cannot give one (wrong key, no such model, no
-                credit), so a training would have no signal.
+                credit, no server), so a training would have no signal.
         """
         failures = [reward.failure for reward in rewards if reward.failure is not None]
         self._has_answered |= len(failures) < len(rewards)

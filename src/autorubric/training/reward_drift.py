@@ -147,6 +147,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     tolerance: float = 0.0,
     repeats: Sequence[Repeat] = (),
     unanswered: Iterable[float] = (),
+    queued: Iterable[tuple[float, Sequence[Any]]] = (),
 ) -> Drift:
     """Measure how rewards changed, in at most `windows` windows; memory is 4 bytes per verdict plus one window.
 
@@ -159,6 +160,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         tolerance: the growth of the gap between the judges up to which no alarm is raised.
         repeats: submissions that the training judge graded twice.
         unanswered: times since which the audit's judge did not answer.
+        queued: the time at which each audit was queued, and the key of its reward.
 
     Example:
         >>> rewards = ((n, RewardRecord("r", "g", str(n), 100 + n, n % 2, None, [1.0, n % 2])) for n in range(32))
@@ -171,7 +173,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    made = _add_audits(log, audits, unanswered)
+    made = _add_audits(log, audits, unanswered, queued)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -194,7 +196,10 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
 
 
 def _add_audits(
-    log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
+    log: AuditLog,
+    audits: Iterable[tuple[float, Mapping[str, Any]]],
+    unanswered: Iterable[float],
+    queued: Iterable[tuple[float, Sequence[Any]]],
 ) -> dict[Key, list[AuditRecord]]:
     """Add audits to a log; return them by reward, without their texts."""
     made: dict[Key, list[AuditRecord]] = {}
@@ -204,6 +209,9 @@ def _add_audits(
         made.setdefault(audit.key, []).append(replace(audit, query="", submission="", reasons={}))
     for since in unanswered:
         log.note_unanswered(since)
+    for at, (group, answer, step) in queued:
+        if (group, answer, step) not in made:
+            log.begin((group, answer, step), at)
     return made
 
 

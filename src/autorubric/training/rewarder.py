@@ -242,8 +242,8 @@ class Rewarder(RewardPath):
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
-            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under any
-                policy: the judge refused all samples before it gave any reward (wrong key, no such model, no credit).
+            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under any policy:
+                all samples failed before the first reward, because of a wrong key, model or address, or no credit.
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:

@@ -22,7 +22,7 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import score, sum_cells
+from autorubric.core.scoring import explain_no_score, score, sum_cells
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import encode_json
@@ -98,7 +98,7 @@ class RewardRule:
         formula: `clipped` (the score of `grade`), `positive` (RubricHub) or `signed` (HealthBench).
         on_failure: what a trainer gets if a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
         neutral: the value for the policy `neutral`; there is no default.
-        cannot_assess: how abstentions count; by default their criteria are left out.
+        cannot_assess: how abstentions count: a config or its strategy, `skip`, `zero`, `partial` or `fail`.
         gates: names (as rewards show them) or ids of criteria that must be met, else the reward is 0 (a pitfall
             must not be met). A criterion tagged `gate` is always a gate.
         overlong: the penalty for long responses; needs their length in tokens.
@@ -119,7 +119,7 @@ class RewardRule:
     formula: Formula = "clipped"
     on_failure: FailurePolicy = "none"
     neutral: float | None = None
-    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
+    cannot_assess: CannotAssessConfig | str = field(default_factory=CannotAssessConfig)
     gates: tuple[str, ...] = ()
     overlong: SoftOverlong | None = None
     dropout: float = 0.0
@@ -132,16 +132,20 @@ class RewardRule:
         for name, known in ((name, get_args(literal)) for name, literal in choices.items()):
             if getattr(self, name) not in known:
                 problems.append(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
-        if isinstance(self.gates, str):
-            problems.append(f"gates={self.gates!r}; expected a tuple of criterion names")
-        if not (is_finite(self.dropout) and 0 <= self.dropout < 1):
-            problems.append(f"dropout={self.dropout!r}; expected a share from 0 to below 1, such as 0.3")
+        for name, fits, expected in (
+            ("gates", not isinstance(self.gates, str), "a tuple of criterion names"),
+            ("overlong", isinstance(self.overlong, SoftOverlong | None), "SoftOverlong(...) or None"),
+            ("dropout", is_finite(self.dropout) and 0 <= self.dropout < 1, "a share from 0 to below 1, such as 0.3"),
+        ):
+            if not fits:
+                problems.append(f"{name}={getattr(self, name)!r}; expected {expected}")
         if self.on_failure == "neutral" and self.neutral is None:
             problems.append("on_failure='neutral' needs the neutral value: give neutral=...")
         elif self.neutral is not None:
             problems += self._find_neutral_problems(self.neutral)
         if problems:
             raise ConfigError(problems)
+        object.__setattr__(self, "cannot_assess", CannotAssessConfig.of(self.cannot_assess))
 
     def _find_neutral_problems(self, neutral: float) -> list[str]:
         if self.on_failure != "neutral":
@@ -268,7 +272,8 @@ def _to_reward(report: Report, rule: RewardRule, length: int | None) -> Reward:
     coverage = sum(not entry.is_error for entry in judged) / len(judged) if judged else None
     compound = compute_criteria_share([entry.criterion for entry in judged], [entry.score_value for entry in judged])
     if value is None:
-        return Reward(None, criteria, _describe_failure(report, judged, names), coverage=coverage, compound=compound)
+        failure = _describe_failure(report, judged, names, gates)
+        return Reward(None, criteria, failure, coverage=coverage, compound=compound)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
@@ -290,7 +295,7 @@ def _check_gate(judged: AnyCriterionReport, name: str, rule: RewardRule) -> bool
     if judged.is_error:
         return None
     if judged.score_value is None:
-        return None if rule.cannot_assess.strategy is CannotAssessStrategy.SKIP else False
+        return None if CannotAssessConfig.of(rule.cannot_assess).strategy is CannotAssessStrategy.SKIP else False
     return judged.score_value == (0.0 if criterion.weight < 0 else 1.0)
 
 
@@ -302,22 +307,26 @@ def _compute_value(
     counted = [entry for entry in judged if rule.formula != "positive" or entry.criterion.weight > 0]
     if any(entry.is_error for entry in counted):
         return None
-    cells = [entry.cell for entry in counted]
+    cells, abstentions = [entry.cell for entry in counted], CannotAssessConfig.of(rule.cannot_assess)
     if rule.formula == "clipped":
-        return score(cells, rule.cannot_assess)
-    points, positive, _, _ = sum_cells(cells, rule.cannot_assess)
-    return points / positive if positive > 0 else None
+        return score(cells, abstentions)
+    found = sum_cells(cells, abstentions)
+    return found.points / found.positive if found.positive > 0 else None
 
 
-def _describe_failure(report: Report, judged: Sequence[AnyCriterionReport], names: Sequence[str]) -> str:
+def _describe_failure(
+    report: Report, judged: Sequence[AnyCriterionReport], names: Sequence[str], gates: Sequence[bool | None]
+) -> str:
     errors = [(name, entry.error) for name, entry in zip(names, judged, strict=True) if entry.error is not None]
     if errors:
         name, error = errors[0]
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
         reason = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it suffices
         return f"criterion {name!r}: {reason}{more}"
+    if None in gates:
+        return f"the gate {names[gates.index(None)]!r} could not be assessed"
     if judged:
-        return "no criterion that the reward depends on could be assessed"
+        return explain_no_score(entry.criterion.weight for entry in judged)
     return report.error or "the report has no criteria"
 
 

@@ -134,7 +134,7 @@ def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
 
     S is the sum of value · weight. S_max is the maximum for the same criteria: the positive weights, with the
     highest option value instead of 1, and no points lost to pitfalls. A rubric with only pitfalls has no S_max; the
-    report's own score is returned.
+    report's own score is returned. There is no score if the judge abstained on every positive weight.
 
     Args:
         report: the report on one candidate.
@@ -154,12 +154,12 @@ def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
         cells.append(entry.cell)
         if entry.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
             best += _compute_maximum(entry.criterion)
-    points, _, _, scored = sum_cells(cells, config)
-    if not scored:
+    found = sum_cells(cells, config)
+    if not found.is_defined:
         return None
     if best <= 0:
         return report.score
-    return max(0.0, min(1.0, round(points / best, _DIGITS)))
+    return max(0.0, min(1.0, round(found.points / best, _DIGITS)))
 
 
 def _compute_maximum(criterion: Criterion) -> float:

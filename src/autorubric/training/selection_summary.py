@@ -166,7 +166,10 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """The mean length in words of the kept answers, and of the other judged ones."""
+    """The mean length in words of the kept answers, and of the other judged ones to the same queries.
+
+    Each is a mean over queries of the mean of a query's answers.
+    """
 
     chosen: float | None
     others: float | None

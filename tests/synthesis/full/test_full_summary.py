@@ -51,15 +51,19 @@ def test_a_row_that_filters_or_gates_leave_nothing_has_its_reason_in_the_summary
 
 def test_notes_that_differ_only_in_words_of_a_reply_are_counted_together_but_weights_in_words_are_shown() -> None:
     summary, row = Summary(2), Row(Query(0, "q0", {}), {})
-    dropped = ("criterion 2 was dropped: weight is 'high'; expected a number", 'criterion 3 was ignored: "it\'s"')
+    dropped = (
+        "criterion 2 was dropped: weight is 'high'; expected a number",
+        'criterion 3 was ignored: "it\'s"',
+        "criterion 1 was dropped: weight is 'high'; expected a number",
+    )
+    unusual = r"criterion 7 was dropped: weight is 'it\'s \"low\"'; expected a number"
     row.outcomes["merge"] = StageOutcome(notes=dropped)
     summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
-    row.outcomes["merge"] = StageOutcome(
-        notes=(r"criterion 7 was dropped: weight is 'it\'s \"low\"'; expected a number",)
-    )
+    row.outcomes["merge"] = StageOutcome(notes=(unusual,))
     summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
     weight, ignored = "criterion # was dropped: weight is {}; expected a number", "criterion # was ignored: #"
-    assert summary.notes == {weight.format("'high'"): 1, weight.format("#"): 1, ignored: 1}
+    assert summary.notes == {weight.format("'high'"): 2, weight.format("#"): 1, ignored: 1}
+    assert summary.count_notes() == {dropped[2]: 2, dropped[1]: 1, unusual: 1}
 
 
 def test_a_criterion_whose_rewrite_failed_counts_as_rejected_alone() -> None:

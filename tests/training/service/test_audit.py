@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import ConfigError, CriterionGrader, LLMConfig, Rubric, drift
+from autorubric.cli.drift import format_audit
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import Latency, LoopbackEndpoint
@@ -181,6 +182,21 @@ async def test_a_judge_that_hangs_is_known_in_drift_although_no_other_reward_is_
         assert not auditor.found.failures
         await auditor.finish(0.0)
     assert audit_of(tmp_path)[1].blind_since == pytest.approx(since, abs=1e-3)
+
+
+async def test_audits_that_a_restart_does_not_make_are_counted(serve: Serve, tmp_path: Path) -> None:
+    judge = LoopbackEndpoint(replier=fooled, faults=lambda body: "hang" if body["model"] == "second" else None)
+    async with serve(judge, share=1.0) as served:
+        await served.post(batch(0, 20))
+        await auditor_of(served)._queue.cancel()  # as a kill ends them: without a record
+    audit = audit_of(tmp_path)[1]
+    assert (audit.audits, dict(audit.failures), audit.unfinished) == (0, {}, 20)
+    assert next(format_audit(audit)) == "audit: 0 audits, 0 failed, 20 without a result"
+    async with serve(LoopbackEndpoint(replier=fooled), share=1.0) as served:
+        await served.post(batch(0, 5))
+        await auditor_of(served).finish(30.0)
+    audit = audit_of(tmp_path)[1]
+    assert (audit.audits, audit.unfinished) == (5, 15)
 
 
 async def test_the_same_rewards_are_chosen_again_and_another_seed_chooses_others(tmp_path: Path) -> None:

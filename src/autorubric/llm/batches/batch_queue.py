@@ -95,7 +95,7 @@ class BatchQueue:
             return self.left
 
     def open_early_sender(self) -> EarlySender:
-        """A sender of requests whose replies will be looked up in the ledger."""
+        """Return a sender of requests whose replies will be looked up in the ledger."""
         self._ahead = EarlySender(self._carrier, self._budget, self._find_most, self._report, self._tally, self._met)
         return self._ahead
 
@@ -117,7 +117,7 @@ class BatchQueue:
     def put(
         self, model: BatchModel, request: Request, reservation: Reservation, *, again: bool
     ) -> asyncio.Future[Reply | Refused | None]:
-        """The outcome of a request: a reply, a fault, or None if it is to be sent alone."""
+        """Return the outcome of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
         call = WaitingRequest(compute_key(model, request), model, request, reservation, again, loop.create_future())
@@ -151,7 +151,7 @@ class BatchQueue:
         self._sent.clear()
 
     def _has_left(self) -> bool:
-        """Whether an awaited task was cancelled because the queue has left, and not because the caller was."""
+        """Return whether an awaited task was cancelled because the queue has left, and not because the caller was."""
         here = asyncio.current_task()
         return self.left is not None and not (here is not None and here.cancelling())
 
@@ -246,7 +246,7 @@ class BatchQueue:
         self._resolve(calls, {call.key: fault for call in calls})
 
     async def _is_covered(self, call: WaitingRequest) -> bool:
-        """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
+        """Return whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
         try:
             await call.reservation.cover()
         except CallError as refused:

@@ -148,12 +148,12 @@ class BatchStore:
         self._run = ""
 
     def read_records(self) -> list[BatchRecord]:
-        """All batches, oldest first; a `LedgerError` for one that cannot be read, or has lost its record."""
+        """Return all batches, oldest first; a `LedgerError` for one that cannot be read, or has lost its record."""
         names = {path.stem for kind in ("json", "rows") for path in self._folder.glob(f"*.{kind}")}
         return sorted(map(self.find, names), key=lambda record: record.planned_at)
 
     def find(self, id: str) -> BatchRecord:
-        """The batch of this name as it is on the disk."""
+        """Return the batch of this name as it is on the disk."""
         path = self._folder / f"{id}.json"
         rows = path.with_suffix(".rows")
         if rows.exists() and not path.exists():
@@ -164,7 +164,7 @@ class BatchStore:
         return _read(path)
 
     def begin(self, model: str, served: str, base_url: str) -> BatchRecord:
-        """A new batch, to be kept once its file is complete."""
+        """Return a new batch, to be kept once its file is complete."""
         if not self._run:
             self._run = next((record.run for record in self.read_records()), uuid4().hex[:16])
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -180,14 +180,14 @@ class BatchStore:
         return record
 
     def locate_requests(self, record: BatchRecord) -> Path:
-        """The file that is sent."""
+        """Return the file that is sent."""
         return self._folder / f"{record.id}.requests"
 
     def _locate_files(self, record: BatchRecord) -> tuple[Path, Path]:
         return self.locate_requests(record), self._folder / f"{record.id}.rows"
 
     def read_entries(self, record: BatchRecord) -> dict[str, Entry]:
-        """The requests of a batch, by custom id; a `LedgerError` if the file has changed."""
+        """Return the requests of a batch, by custom id; a `LedgerError` if the file has changed."""
         _, path = self._locate_files(record)
         try:
             content = path.read_bytes()
@@ -199,7 +199,7 @@ class BatchStore:
         return found
 
     def open_writer(self, record: BatchRecord) -> PlanWriter:
-        """A writer for the requests of a batch."""
+        """Return a writer for the requests of a batch."""
         return PlanWriter(record, *map(_locate_draft, self._locate_files(record)))
 
     def keep_plan(self, record: BatchRecord) -> BatchRecord:
@@ -249,7 +249,7 @@ class PlanWriter:
 
 
 def _locate_draft(path: Path) -> Path:
-    """The path of a file of a batch until the batch is planned completely."""
+    """Return the path of a file of a batch until the batch is planned completely."""
     return path.with_name(path.name + _DRAFT)
 
 
@@ -269,7 +269,7 @@ def _read(path: Path) -> BatchRecord:
 
 
 def open_batches(ledger: Path) -> list[BatchRecord]:
-    """The batches of a run that are open, or not collected yet."""
+    """Return the batches of a run that are open, or not collected yet."""
     return [record for record in BatchStore(ledger).read_records() if record.is_open]
 
 

@@ -51,7 +51,7 @@ class Carrier:
     how: Batching
 
     def begin(self, model: BatchModel) -> PlanWriter:
-        """A writer for the requests of a new batch of a model."""
+        """Return a writer for the requests of a new batch of a model."""
         return self.store.open_writer(self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url))
 
     async def close(self, writer: PlanWriter) -> BatchRecord:
@@ -84,7 +84,7 @@ class Carrier:
         return await self._create(model, record)
 
     async def recover(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
-        """A batch of an earlier session, found again at the provider; dropped if it was never created."""
+        """Return a batch of an earlier session, found again at the provider; dropped if it was never created."""
         if record.state == "sent":
             return record
         found = await self._find_twice(model, record)
@@ -167,7 +167,7 @@ class Carrier:
         return found
 
     async def _find(self, model: BatchModel, record: BatchRecord) -> RemoteBatch:
-        """The batch as it is now; `ResultsGone` if the provider does not know it, or not yet."""
+        """Return the batch as it is now; `ResultsGone` if the provider does not know it, or not yet."""
         seen_again = time.time() - record.sent_at >= _CLOCKS_APART
         while True:
             try:
@@ -181,7 +181,7 @@ class Carrier:
             await asyncio.sleep(self.how.poll)
 
     async def _create(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
-        """The created batch; where it is unclear whether the provider created it, it is looked for first."""
+        """Return the created batch; where it is unclear whether the provider created it, it is looked for first."""
         dialect = model.service
         attempt = 0
         while True:
@@ -202,7 +202,7 @@ class Carrier:
             attempt += 1
 
     async def _find_twice(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
-        """The batch in the provider's list; looked for again after a while, because lists lag behind."""
+        """Return the batch in the provider's list; looked for again after a while, because lists lag behind."""
         found = await self._find_listed(model, record)
         if found is None and time.time() - record.planned_at < _CLOCKS_APART:
             await asyncio.sleep(self.how.poll)
@@ -243,7 +243,7 @@ class BatchLine(NamedTuple):
 
 
 def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
-    """A request in the form that its endpoint is known to accept."""
+    """Return a request in the form that its endpoint is known to accept."""
     terms, body = model.build_body(request)
     most = model.ceiling(request)
     entry = Entry(
@@ -327,7 +327,7 @@ class EarlySender:
         await asyncio.gather(*self.tasks)
 
     def _find_writer(self, model: BatchModel, size: int) -> PlanWriter:
-        """The writer for the next request of a model: of a new batch if the last one is full."""
+        """Return the writer for the next request of a model: of a new batch if the last one is full."""
         found = self._open.get(id(model))
         writer = None if found is None else found[1]
         limit = model.service.limits.bytes

@@ -195,7 +195,7 @@ class Collection:
             self.faults.pop(key, None)
 
     def _build_row(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
-        """The row of a request, whose worst case is added to what was spent."""
+        """Return the row of a request, whose worst case is added to what was spent."""
         claim = None if entry.ceiling is None else Claim(self.model, entry.ceiling, self.model.cost)
         charged = bill(self.model, Request((), entry.role), outcome, Reservation(claim=claim))
         self.spent = self.spent.plus(charged.most)
@@ -205,7 +205,7 @@ class Collection:
 
 
 def load_entries(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
-    """The requests of a batch, by custom id; `Uncollected` if they cannot be read."""
+    """Return the requests of a batch, by custom id; `Uncollected` if they cannot be read."""
     try:
         return store.read_entries(record)
     except LedgerError as error:
@@ -255,7 +255,7 @@ async def collect(
 
 
 def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
-    """The results of a batch that is given up: what is in the ledger. The rest may have been billed."""
+    """Return the results of a batch that is given up: what is in the ledger. The rest may have been billed."""
     found = Collection(model, ledger, entries, gone=words)
     lost = Fault("network", words, again=True, maybe_billed=True)
     for entry in entries.values():
@@ -268,7 +268,7 @@ def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], wor
 
 
 def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: float) -> Reply | Fault:
-    """The outcome of one line of results, by the rules for single requests."""
+    """Return the outcome of one line of results, by the rules for single requests."""
     if line.status == 0:
         failure = classify_response(HttpReply(500, line.body), *model.secrets)
         words = failure.text[:300] if failure is not None and failure.text else "no reason stated"
@@ -286,7 +286,7 @@ def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: fl
 
 
 def _build_missing_fault(remote: RemoteBatch, damage: str) -> Fault:
-    """The fault of a request without a line."""
+    """Return the fault of a request without a line."""
     if remote.problem:
         return _build_failed_fault(remote)
     if damage or remote.whole:
@@ -300,7 +300,7 @@ _WAITS = ("limit", "enqueued", "quota", "capacity", "overload", "try again", "te
 
 
 def _build_failed_fault(remote: RemoteBatch) -> Fault:
-    """The fault of every request of a batch that failed as a whole."""
+    """Return the fault of every request of a batch that failed as a whole."""
     words = remote.problem.lower()
     again = any(word in words for word in _WAITS)
     return Fault("server" if again else "rejected", f"batch {remote.id} failed: {remote.problem}", again=again)

@@ -93,15 +93,15 @@ class BatchDialect:
     names_model: ClassVar[bool] = True
 
     def find_root(self, base_url: str) -> str:
-        """The address of the service, from that of its chat completions."""
+        """Return the address of the service, from that of its chat completions."""
         return base_url
 
     def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
-        """The headers of each request, from those of chat completions."""
+        """Return the headers of each request, from those of chat completions."""
         return dict(headers)
 
     def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The line of a request, from the body of a chat completion."""
+        """Return the line of a request, from the body of a chat completion."""
         if self.names_model:
             return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
         return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
@@ -115,7 +115,7 @@ class BatchDialect:
         return as_text(read_object((await link.upload(self.files, form)).body).get("id"))
 
     def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
-        """The path and the body that create a batch."""
+        """Return the path and the body that create a batch."""
         body = {"input_file_id": record.file, "endpoint": CHAT, "completion_window": "24h"}
         return self.path, body | ({"metadata": record.metadata} if self.keeps_metadata else {})
 
@@ -124,7 +124,7 @@ class BatchDialect:
         return self.read(read_object((await link.post(*self.build_creation(record, path))).body))
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """The batch that an answer describes."""
+        """Return the batch that an answer describes."""
         found = as_dict(found.get("job")) or found  # Together
         word = as_text(found.get("status")).lower()
         outputs = select_texts(found.get("output_file_id"), found.get("error_file_id"))
@@ -144,7 +144,7 @@ class BatchDialect:
         )
 
     async def find(self, link: BatchLink, id: str) -> RemoteBatch:
-        """The batch as it is now."""
+        """Return the batch as it is now."""
         return self.read(await link.find(f"{self.path}/{id}"))
 
     async def cancel(self, link: BatchLink, id: str) -> None:
@@ -152,17 +152,17 @@ class BatchDialect:
         await link.post(f"{self.path}/{id}/cancel")
 
     async def list(self, link: BatchLink) -> AsyncIterator[RemoteBatch]:
-        """The batches of the account, newest first."""
+        """Yield the batches of the account, newest first."""
         query, field, mark = self.pages
         async for entry in link.list_objects(self.path + query, field, mark, self.make_pager()):
             yield self.read(entry)
 
     def make_pager(self) -> After:
-        """A function of a page and its batches: the name of the next page, or nothing after the last one."""
+        """Return a function of a page and its batches: the name of the next page, or nothing after the last one."""
         return lambda page, found: found and page.get("has_more") and found[-1].get("id")
 
     async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
-        """The results of a batch that has ended, in any order."""
+        """Yield the results of a batch that has ended, in any order."""
         for file in batch.outputs:
             async for record in link.read_records(f"/files/{file}/content"):
                 yield read_result(record)
@@ -174,7 +174,7 @@ class BatchDialect:
 
 
 def _build_form(record: BatchRecord, path: Path, purpose: str, **more: str) -> Upload:
-    """The form that uploads a file, with its purpose and `more` fields."""
+    """Return the form that uploads a file, with its purpose and `more` fields."""
     mark, name = secrets.token_hex(16), f"autorubric-{record.id}.jsonl"
     fields = {"purpose": purpose, **more}
     parts = [f'form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in fields.items()]
@@ -185,7 +185,7 @@ def _build_form(record: BatchRecord, path: Path, purpose: str, **more: str) -> U
 
 
 def read_result(record: Mapping[str, Any]) -> ResultLine:
-    """The result in a line of results.
+    """Return the result in a line of results.
 
     Example:
         >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status
@@ -203,7 +203,7 @@ def read_result(record: Mapping[str, Any]) -> ResultLine:
 
 
 def describe_problem(found: Mapping[str, Any]) -> str:
-    """Why a batch failed, in the words of its first error, and how many errors follow."""
+    """Return why a batch failed, in the words of its first error, and how many errors follow."""
     errors = as_dict(found.get("errors")).get("data")
     listed = [as_dict(error) for error in errors] if isinstance(errors, list) else []
     first = listed[0] if listed else {}
@@ -215,7 +215,7 @@ def describe_problem(found: Mapping[str, Any]) -> str:
 
 
 def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:
-    """A result without a completion, with the provider's words.
+    """Return a result without a completion, with the provider's words.
 
     Example:
         >>> build_error_line("a", 0, {"message": "expired"}).body
@@ -226,22 +226,22 @@ def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """The value if it is a dict, otherwise an empty one: providers leave out what does not apply."""
+    """Return the value if it is a dict, otherwise an empty one: providers leave out what does not apply."""
     return value if isinstance(value, dict) else {}
 
 
 def as_text(value: object) -> str:
-    """The value if it is a text, otherwise an empty one."""
+    """Return the value if it is a text, otherwise an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def select_texts(*values: object) -> tuple[str, ...]:
-    """Those of the values that are texts with content."""
+    """Return those of the values that are texts with content."""
     return tuple(value for value in values if isinstance(value, str) and value)
 
 
 def as_seconds(value: object) -> float | None:
-    """A moment in seconds since the epoch, from a number or a date; None for anything else.
+    """Return a moment in seconds since the epoch, from a number or a date; None for anything else.
 
     Example:
         >>> as_seconds(5), as_seconds("1970-01-01T00:00:05Z"), as_seconds(None)

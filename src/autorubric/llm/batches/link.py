@@ -56,7 +56,7 @@ class Upload:
         return len(self.head) + self.path.stat().st_size - self.comma + len(self.tail)
 
     async def read_pieces(self) -> AsyncIterator[bytes]:
-        """The body, a piece at a time."""
+        """Yield the body, a piece at a time."""
         yield self.head
         left = self.path.stat().st_size - self.comma
         with self.path.open("rb") as file:
@@ -99,11 +99,11 @@ class BatchLink:
             await session.close()
 
     async def find(self, path: str, most: int = LARGEST_BODY, field: str = "") -> dict[str, Any]:
-        """The JSON object at a path, of at most that many bytes; an array counts as one with this `field`."""
+        """Return the JSON object at a path, of at most that many bytes; an array counts as one with this `field`."""
         return read_object((await self._repeat(lambda: self._send("GET", path, most=most))).body, field)
 
     async def list_objects(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a paginated list.
+        """Yield the objects of a paginated list.
 
         Args:
             path: the first page, with a query.
@@ -123,11 +123,11 @@ class BatchLink:
             page_path = f"{path}&{mark}={value}"
 
     async def post(self, path: str, body: Body = None) -> HttpReply:
-        """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
+        """Return the response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
         return await self._send("POST", path, body)
 
     async def upload(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
-        """The response to a file, sent again after a fault: a file that arrived twice costs nothing."""
+        """Return the response to a file, sent again after a fault: a file that arrived twice costs nothing."""
         return await self._repeat(lambda: self._send("POST", path, body, headers))
 
     async def delete(self, path: str) -> None:
@@ -136,7 +136,7 @@ class BatchLink:
             await self._send("DELETE", path)
 
     async def read_records(self, path: str) -> AsyncIterator[dict[str, Any]]:
-        """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
+        """Yield the JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
 
         An empty object stands for a line that is cut off or is not an object.
         """

@@ -42,7 +42,7 @@ _PART = 0.5
 
 
 def find_service(endpoint: Endpoint) -> BatchDialect:
-    """The batch service of an endpoint.
+    """Return the batch service of an endpoint.
 
     Raises:
         ConfigError: its provider offers none that is known.
@@ -99,7 +99,7 @@ class BatchModel(ChatModel):
         return None if self._batch_price is None else self._batch_price.compute_dollars(usage)
 
     def build_body(self, request: Request, terms: Terms | None = None) -> tuple[Terms, dict[str, Any]]:
-        """The body of a chat completion in a form, by default the one that the endpoint is known to accept."""
+        """Return the body of a chat completion in a form, by default the one that the endpoint is known to accept."""
         terms = terms or self.terms
         plain = dataclasses.replace(terms, streams=False)  # a result of a batch is never a stream
         return terms, build_body(self.endpoint.model, self._parameters, request, plain)
@@ -110,7 +110,7 @@ class BatchModel(ChatModel):
         return self._dialect.terms
 
     def build_stop(self, fault: Fault) -> Failure:
-        """Why a run stops after a fault of the whole service."""
+        """Return why a run stops after a fault of the whole service."""
         return dataclasses.replace(self.build_failure(fault, 1), kind="stopped", sent=False)
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class BatchModel(ChatModel):
             return await super().complete(request)
 
     async def _complete_in_batch(self, queue: BatchQueue, request: Request, reservation: Reservation) -> Reply | None:
-        """The reply from a batch; None if the request is to be sent alone."""
+        """Return the reply from a batch; None if the request is to be sent alone."""
         reservation.note_waiting()
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
         before: Fault | None = None
@@ -162,7 +162,7 @@ class BatchModel(ChatModel):
 
 
 def compute_batch_price(listed: Price, part: float) -> Price:
-    """The price in a batch: the stated one, otherwise a share of the list price.
+    """Return the price in a batch: the stated one, otherwise a share of the list price.
 
     Example:
         >>> compute_batch_price(Price(2.0, 8.0), 0.5)

@@ -39,17 +39,17 @@ class MistralDialect(BatchDialect):
     names_model: ClassVar[bool] = False
 
     def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
-        """A job of the uploaded file."""
+        """Return a job of the uploaded file."""
         job = {"input_files": [record.file], "model": record.served, "endpoint": CHAT, "timeout_hours": _HOURS}
         return self.path, {**job, "metadata": record.metadata}
 
     def make_pager(self) -> After:
-        """The number of the next page; the first one has number 0."""
+        """Return the number of the next page; the first one has number 0."""
         numbers = count(1)
         return lambda _, found: len(found) == _PAGE and next(numbers)
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A job."""
+        """Return a job."""
         word = as_text(found.get("status")).lower()
         inputs = select_texts(*(found.get("input_files") or []))
         outputs = select_texts(found.get("output_file"), found.get("error_file"))
@@ -85,17 +85,17 @@ class OpenRouterDialect(BatchDialect):
     names_model: ClassVar[bool] = False
 
     def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
-        """The requests. OpenRouter reads the body as a stream, in which they have to come last."""
+        """Return the requests. OpenRouter reads the body as a stream, in which they have to come last."""
         head = {"endpoint": CHAT, "model": record.served, "completion_window": "24h"}
         opening = json.dumps(head).removesuffix("}") + ', "requests": ['
         return self.path, Upload(path, opening.encode(), b"]}", comma=True)
 
     async def find(self, link: BatchLink, id: str) -> RemoteBatch:
-        """The batch as it is now."""
+        """Return the batch as it is now."""
         return self.read(await link.find(f"{self.path}/{id}", _LARGEST))
 
     async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
-        """The results that the batch holds."""
+        """Yield the results that the batch holds."""
         for path in batch.outputs:
             for record in (await link.find(path, _LARGEST)).get("results") or []:
                 yield read_result(as_dict(record))
@@ -112,7 +112,7 @@ class OpenRouterDialect(BatchDialect):
         )
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A batch, with its results once it has some."""
+        """Return a batch, with its results once it has some."""
         batch = super().read({**found, "errors": {"data": [found.get("error")]}})
         # Requests are counted during validation, so a new batch may state none.
         outputs = (f"{self.path}/{batch.id}",) if found.get("results") else ()
@@ -146,12 +146,12 @@ class AnthropicDialect(BatchDialect):
     pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after_id"
 
     def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
-        """The headers of the Messages API."""
+        """Return the headers of the Messages API."""
         own = {name: value for name, value in headers.items() if name != "Authorization"}
         return {**own, "anthropic-version": _ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
 
     def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request as the Messages API takes it.
+        """Return the request as the Messages API takes it.
 
         Example:
             >>> chat = {"model": "claude", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
@@ -170,17 +170,17 @@ class AnthropicDialect(BatchDialect):
         return {"custom_id": custom_id, "params": params}
 
     def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
-        """The requests."""
+        """Return the requests."""
         return self.path, Upload(path, b'{"requests":[', b"]}", comma=True)
 
     async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
-        """The lines of the results."""
+        """Yield the lines of the results."""
         for path in batch.outputs:
             async for record in link.read_records(path):
                 yield _read_anthropic_result(record)
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A batch; the stated address of its results is not followed, as the key would be sent there."""
+        """Return a batch; the stated address of its results is not followed, as the key would be sent there."""
         word = as_text(found.get("processing_status"))
         counts = as_dict(found.get("request_counts"))
         id = as_text(found.get("id"))
@@ -208,7 +208,7 @@ def _read_anthropic_result(record: Mapping[str, Any]) -> ResultLine:
 
 
 def _convert_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as a chat completion."""
+    """Return a message as a chat completion."""
     parts = [part for part in message.get("content") or [] if isinstance(part, dict)]
     stop = as_text(message.get("stop_reason"))
     text = "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
@@ -219,7 +219,7 @@ def _convert_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _close_objects(schema: Any) -> Any:
-    """The schema with every object closed, as structured outputs ask for."""
+    """Return the schema with every object closed, as structured outputs ask for."""
     if isinstance(schema, list):
         return [_close_objects(part) for part in schema]
     if not isinstance(schema, Mapping):
@@ -253,7 +253,7 @@ class GeminiDialect(BatchDialect):
     pages: ClassVar[tuple[str, str, str]] = "/batches?pageSize=100", "operations", "pageToken"
 
     def find_root(self, base_url: str) -> str:
-        """The address of the service; that of chat completions ends in `/v1beta/openai`.
+        """Return the address of the service; that of chat completions ends in `/v1beta/openai`.
 
         Example:
             >>> GeminiDialect().find_root("https://generativelanguage.googleapis.com/v1beta/openai")
@@ -262,12 +262,12 @@ class GeminiDialect(BatchDialect):
         return base_url.removesuffix("/openai").removesuffix(_VERSION)
 
     def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
-        """The headers, with the key in Google's own."""
+        """Return the headers, with the key in Google's own."""
         own = {name: value for name, value in headers.items() if name != "Authorization"}
         return {**own, **({"x-goog-api-key": key} if key else {})}
 
     def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request as `generateContent` takes it."""
+        """Return the request as `generateContent` takes it."""
         system = [message["content"] for message in body["messages"] if message["role"] == "system"]
         roles = {"user": "user", "assistant": "model"}
         request: dict[str, Any] = {
@@ -290,7 +290,7 @@ class GeminiDialect(BatchDialect):
         return {"key": custom_id, "request": {**request, "generationConfig": config} if config else request}
 
     async def upload(self, link: BatchLink, record: BatchRecord, path: Path) -> str:
-        """The name of the uploaded file."""
+        """Return the name of the uploaded file."""
         start = {
             "X-Goog-Upload-Protocol": "resumable",
             "X-Goog-Upload-Command": "start",
@@ -307,7 +307,7 @@ class GeminiDialect(BatchDialect):
         return as_text(as_dict(read_object(reply.body).get("file")).get("name"))
 
     def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
-        """A batch of the uploaded file."""
+        """Return a batch of the uploaded file."""
         batch = {"display_name": _NAMED + record.id, "input_config": {"file_name": record.file}}
         return f"{_VERSION}/models/{record.served.removeprefix('models/')}:batchGenerateContent", {"batch": batch}
 
@@ -316,11 +316,11 @@ class GeminiDialect(BatchDialect):
         await link.post(f"{_VERSION}/{id}:cancel", {})
 
     def make_pager(self) -> After:
-        """The token that a page states."""
+        """Return the token that a page states."""
         return lambda page, _: page.get("nextPageToken")
 
     async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
-        """The lines of the file of responses."""
+        """Yield the lines of the file of responses."""
         for name in batch.outputs:
             async for record in link.read_records(f"/download{_VERSION}/{name}:download?alt=media"):
                 yield _read_gemini_result(record)
@@ -331,7 +331,7 @@ class GeminiDialect(BatchDialect):
             await link.delete(f"{_VERSION}/{name}")
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A batch, or the operation that makes one."""
+        """Return a batch, or the operation that makes one."""
         about = as_dict(found.get("metadata")) or found
         state = as_text(about.get("state"))
         word = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_").lower()
@@ -369,7 +369,7 @@ def _read_gemini_result(record: Mapping[str, Any]) -> ResultLine:
 
 
 def _convert_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    """A response as a chat completion."""
+    """Return a response as a chat completion."""
     candidates = response.get("candidates")
     first = as_dict(candidates[0]) if isinstance(candidates, list) and candidates else {}
     blocked = as_text(as_dict(response.get("promptFeedback")).get("blockReason"))

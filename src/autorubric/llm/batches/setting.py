@@ -85,7 +85,7 @@ class Batching:
         return f"batches: at least {waves} up to 24 hours; replies that cannot be read take another wave"
 
     def find_model(self, record: BatchRecord) -> BatchModel | None:
-        """The open model that can collect a batch, or None."""
+        """Return the open model that can collect a batch, or None."""
         found = (model for model in self.models if model.endpoint.base_url == record.base_url)
         return next((model for model in found if model.endpoint.model == record.served), None)
 
@@ -101,7 +101,7 @@ batching: ContextVar[Batching | None] = ContextVar("batching", default=None)
 
 
 def open_batch_queue(how: Batching, records: Records, budget: Budget | None, tally: Tally) -> BatchQueue | None:
-    """The queue for batches of a new executor; None where its records are not in a run directory."""
+    """Return the queue for batches of a new executor; None where its records are not in a run directory."""
     from autorubric.llm.batches.batch_queue import BatchQueue  # what sends batches is loaded only where it is needed
     from autorubric.llm.records.ledger import Ledger
 

@@ -13,7 +13,7 @@ from autorubric.llm.http.secrets import NO_VARIABLE, is_loopback, is_variable_na
 
 
 def read_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:
-    """The token that callers must send; None if only this machine can reach the service."""
+    """Return the token that callers must send; None if only this machine can reach the service."""
     if token_env is not None and not is_variable_name(token_env, environ):
         raise ConfigError(f"--token-env {NO_VARIABLE}")
     token = None if token_env is None else environ.get(token_env, "").strip()
@@ -41,7 +41,7 @@ def is_allowed(authorization: str | None, token: str) -> bool:
 
 
 def is_own_name(host_header: str | None) -> bool:
-    """Whether a request without a token names this machine; requests of web pages elsewhere do not."""
+    """Return whether a request without a token names this machine; requests of web pages elsewhere do not."""
     host = (host_header or "").strip()
     name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
     return is_loopback(name.strip("[]"))

@@ -78,7 +78,7 @@ class Address:
         return await self._classify_refusal(fault, sent_at, ask) if _may_be_firewall(fault) else fault
 
     async def _classify_refusal(self, fault: Fault, sent_at: float, ask: Ask) -> Fault:
-        """The fault of one text that a firewall refuses, or of all calls."""
+        """Return the fault of one text that a firewall refuses, or of all calls."""
         if await self._is_refusing_all(fault, sent_at, ask):
             return _with_reason(fault, _NOW_ALL) if self.accepted else fault
         return replace(_with_reason(fault, _ONE_TEXT), kind="rejected")
@@ -88,7 +88,7 @@ class Address:
         return (_may_be_firewall(fault) and not self.accepted) or (fault.kind == "network" and not self.answered)
 
     async def _is_refusing_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
-        """Whether a request without a text is refused, too; of calls refused at the same time, one asks."""
+        """Return whether a request without a text is refused, too; of calls refused at the same time, one asks."""
         loop = asyncio.get_running_loop()
         while max(self._passed_at, self._refused_at) < sent_at:
             if self._asking is not None and self._asking.get_loop() is loop:
@@ -108,7 +108,7 @@ class Address:
 
 
 def is_about_server(fault: Fault) -> bool:
-    """Whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
+    """Return whether a fault of a gateway or the network is about all requests; an HTTP 500 may be about one text."""
     is_timeout = fault.kind == "timeout" and not fault.maybe_billed  # no connection
     return is_timeout or (fault.kind in ("server", "network") and fault.status != 500)
 

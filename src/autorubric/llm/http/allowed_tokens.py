@@ -49,7 +49,7 @@ class AllowedTokens(NamedTuple):
 
 
 def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
-    """The completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
+    """Return the completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
     if not _ABOUT_LIMIT.search(words):
         return None
     context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
@@ -63,13 +63,13 @@ def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
 
 
 def _find_count(words: str, *patterns: str) -> int | None:
-    """The number in the first of the patterns that matches, or None."""
+    """Return the number in the first of the patterns that matches, or None."""
     found = next((match for pattern in patterns if (match := re.search(pattern, words, re.IGNORECASE))), None)
     return None if found is None else int(found[1].replace(",", "").replace("_", ""))
 
 
 def find_sent_limit(body: Mapping[str, Any]) -> int:
-    """The completion limit in a request's body; 0 if there is none."""
+    """Return the completion limit in a request's body; 0 if there is none."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else 0
 
@@ -79,7 +79,7 @@ _TEMPLATE = 1024
 
 
 def measure_prompt(request: Request) -> int:
-    """The bytes of a prompt, its template included."""
+    """Return the bytes of a prompt, its template included."""
     return _TEMPLATE + sum(len(content.encode("utf-8", "surrogatepass")) for _, content in request.messages)
 
 
@@ -104,7 +104,7 @@ class Context:
             self._longest = max(self._longest, usage.completion_tokens)
 
     def fit(self, request: Request, limit: int | None) -> Request:
-        """The request with the limit that its prompt probably leaves of the context, to avoid a refusal.
+        """Return the request with the limit that its prompt probably leaves of the context, to avoid a refusal.
 
         If that may be too low for the reply, or a reply was truncated, the endpoint decides.
 

@@ -41,7 +41,7 @@ class Chance:
         return min(self._refused / (self._sent + PRIOR), MOST) if self._refused >= FEWEST else 0.0
 
     def can_explain(self, refused: int, sent: int) -> bool:
-        """Whether chance can explain this many refusals."""
+        """Return whether chance can explain this many refusals."""
         expected = self.share * sent
         return refused <= expected + RARE * math.sqrt(expected)
 

@@ -127,7 +127,7 @@ class ChatModel:
         return Limit(self._asked, config.max_tokens_ceiling, config.max_tokens_fixed, allowed)
 
     def list_notes(self) -> tuple[str, ...]:
-        """What the endpoint does not accept, one sentence each."""
+        """Return what the endpoint does not accept, one sentence each."""
         return tuple(self._dialect.notes)
 
     def ceiling(self, request: Request) -> Usage | None:
@@ -277,7 +277,7 @@ class ChatModel:
         return terms, body, outcome
 
     def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
-        """The reply in a response, or the fault if it has none."""
+        """Return the reply in a response, or the fault if it has none."""
         outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
             if (outcome.kind, outcome.status) == ("no_model", 503) and any(g.replies for g in self._dialect.gates):
@@ -292,7 +292,7 @@ class ChatModel:
     def _find_other_form(
         self, request: Request, asked: Request, refused: tuple[Terms, Mapping[str, Any], Fault], *, is_first: bool
     ) -> Request | None:
-        """The request to send after the endpoint refused parameters of this one; None if nothing helps."""
+        """Return the request to send after the endpoint refused parameters of this one; None if nothing helps."""
         terms, body, fault = refused
         is_taken = is_first and self._dialect.took_format and "response_format" in body
         if not is_negotiable(fault, is_taken):
@@ -313,7 +313,7 @@ class ChatModel:
             raise CallError(Failure("truncated", message, sent=False))
 
     async def _probe(self) -> int | None:
-        """The status of the answer to a request without messages, for which nothing can be generated."""
+        """Return the status of the answer to a request without messages, for which nothing can be generated."""
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, b"{}", self._config.timeout)
         except TransportError:
@@ -321,7 +321,7 @@ class ChatModel:
         return answer.status
 
     def drop_usage(self, reply: Reply, body: bytes) -> Reply:
-        """The reply without implausible token counts; the first one is logged."""
+        """Return the reply without implausible token counts; the first one is logged."""
         if not self._dialect.miscounts:
             self._dialect.miscounts = True
             stated = redact(quote_usage(body), *self.secrets)
@@ -363,13 +363,13 @@ class ChatModel:
         return False
 
     def build_failure(self, fault: Fault, attempts: int) -> Failure:
-        """The failure of a request after this many attempts."""
+        """Return the failure of a request after this many attempts."""
         often = f" ({attempts} attempts)" if attempts > 1 else ""
         sent = fault.maybe_billed or fault.status is not None
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _add_price(self, reply: Reply, tries: int) -> Reply:
-        """The reply with its price: as the endpoint states it (OpenRouter does), or by the model's prices."""
+        """Return the reply with its price: as the endpoint states it (OpenRouter does), or by the model's prices."""
         cost = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
         if self._price is not None and not cost:

@@ -39,12 +39,12 @@ class Endpoints:
         self.models = WeakSet[object]()
 
     def find_account_slots(self, endpoint: Endpoint) -> Slots:
-        """The slots that all open models of the process share at this address with this key."""
+        """Return the slots that all open models of the process share at this address with this key."""
         with _lock:
             return _account_slots.setdefault(_name_account(endpoint), Slots())
 
     def find_limiter(self, endpoint: Endpoint) -> Limiter:
-        """The queue for this address and key."""
+        """Return the queue for this address and key."""
         account = _name_account(endpoint)
         if account not in self._limiters:
             slots = self._slots, self.find_account_slots(endpoint)
@@ -52,7 +52,7 @@ class Endpoints:
         return self._limiters[account]
 
     def find_dialect(self, endpoint: Endpoint) -> Dialect:
-        """What this model at this address accepts, whatever the key."""
+        """Return what this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
         return self._dialects.setdefault(where, Dialect(*where))
 
@@ -87,7 +87,7 @@ _thread = threading.local()
 
 
 def find_shared_endpoints() -> Endpoints:
-    """The default endpoints of models: one set for each thread."""
+    """Return the default endpoints of models: one set for each thread."""
     found: Endpoints | None = getattr(_thread, "endpoints", None)
     if found is None:
         found = _thread.endpoints = Endpoints()

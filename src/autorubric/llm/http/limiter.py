@@ -135,7 +135,7 @@ class Slots:
             self._wake()
 
     def _is_free(self) -> bool:
-        """Whether a slot is free once owners that are gone, and requests of closed loops, are forgotten."""
+        """Return whether a slot is free once owners that are gone, and requests of closed loops, are forgotten."""
         self._most = min((self._total, *self._limits.values()))
         self._taken = {loop: count for loop, count in self._taken.items() if count and not loop.is_closed()}
         self._count = sum(self._taken.values())

@@ -51,7 +51,7 @@ class Terms:
     streams: bool = False
 
     def cap_limit(self, wanted: int | None) -> int | None:
-        """The limit to send for `wanted`: the endpoint's maximum if that is lower."""
+        """Return the limit to send for `wanted`: the endpoint's maximum if that is lower."""
         return wanted if wanted is None or self.most_tokens is None else min(wanted, self.most_tokens)
 
 
@@ -59,7 +59,7 @@ _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
 
 
 def choose_first_terms(base_url: str, model: str) -> Terms:
-    """The terms to start with."""
+    """Return the terms to start with."""
     host = urlsplit(base_url).hostname or ""
     is_reasoning = host == "api.openai.com" and _REASONING_NAME.match(model)
     # At Volcengine, `max_tokens` does not count reasoning, which a budget must bound.
@@ -126,7 +126,7 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
 
 
 def is_negotiable(fault: Fault, is_taken: bool) -> bool:
-    """Whether a request may have been refused for its form, which some servers report as 500.
+    """Return whether a request may have been refused for its form, which some servers report as 500.
 
     If the endpoint took this form before (`is_taken`), an unclear refusal has another cause.
     """
@@ -138,7 +138,7 @@ def is_negotiable(fault: Fault, is_taken: bool) -> bool:
 
 
 def is_about_reply(fault: Fault) -> bool:
-    """Whether the endpoint refuses what the model wrote under a schema, and not the schema."""
+    """Return whether the endpoint refuses what the model wrote under a schema, and not the schema."""
     return _ABOUT_REPLY.search(fault.text) is not None
 
 
@@ -260,7 +260,7 @@ class Gate:
             self._failed.clear()
 
     def find_end(self, name: str, fault: Fault, config: LLMConfig, *, is_patient: bool = True) -> Failure | None:
-        """Why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
+        """Return why the run ends if no call had a reply for long enough, in more attempts than one call makes."""
         failed = self._failed.total()
         enough = failed >= max(FEWEST_FAILED, config.max_retries + 2) and not self.replies
         patience = max(OUTAGE_PATIENCE, config.timeout) if self.replies else PATIENCE
@@ -271,7 +271,7 @@ class Gate:
         return Failure("no_reply", f"{name}: no reply {which} {failed} attempts; the last: {fault.message}")
 
     def is_down_since(self, replies: int) -> bool:
-        """Whether an endpoint that worked has sent no more than these replies so far."""
+        """Return whether an endpoint that worked has sent no more than these replies so far."""
         return 0 < self.replies == replies
 
     def note_reply(self, latency: float) -> None:

@@ -246,7 +246,7 @@ class Pace:
     # Closed
 
     def _is_one_of_many(self, number: int) -> bool:
-        """Whether requests before and after it were refused too, more of them than by chance."""
+        """Return whether requests before and after it were refused too, more of them than by chance."""
         if self._passed > number:  # it is open
             return False
         needed, of = FIRST_RUN if self.rate == math.inf else (IN_A_ROW, IN_A_ROW)

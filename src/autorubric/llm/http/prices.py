@@ -28,7 +28,7 @@ _LONGEST_QUOTE = 200
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage | None:
-    """The token counts that a response states, or None if it states no plausible ones.
+    """Return the token counts that a response states, or None if it states no plausible ones.
 
     Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be a float
     without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
@@ -42,7 +42,7 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
 
 
 def is_plausible(reply: Reply, request: Request) -> bool:
-    """Whether a reply has plausible token counts: at least one token for 16 characters of prompt and reply.
+    """Return whether a reply has plausible token counts: at least one token for 16 characters of prompt and reply.
 
     No tokenizer averages more characters a token, runs of one character aside.
     """
@@ -73,7 +73,7 @@ def is_cut_prompt(reply: Reply, request: Request) -> bool:
 
 
 def quote_usage(body: bytes) -> str:
-    """The usage that a response states, as quoted in a message; a stream's is not quoted."""
+    """Return the usage that a response states, as quoted in a message; a stream's is not quoted."""
     try:
         found = decode_json(body)
     except (ValueError, RecursionError):  # an event stream
@@ -160,12 +160,12 @@ def _add(*counts: int | None) -> int | None:
 
 
 def _read_part(raw: Mapping[str, Any], name: str) -> int | None:
-    """An optional count: 0 if it is missing, None if it is not a count."""
+    """Return an optional count: 0 if it is missing, None if it is not a count."""
     return 0 if raw.get(name) is None else _read_count(raw, name)
 
 
 def _read_count(raw: object, name: str) -> int | None:
-    """A whole number from 0 up, however it is written; None for anything else."""
+    """Return a whole number from 0 up, however it is written; None for anything else."""
     value = raw.get(name) if isinstance(raw, dict) else None
     if value is None or (type(value) is int and 0 <= value < _LARGEST_COUNT):
         return value
@@ -194,7 +194,7 @@ class Price:
     batch: Price | None = None
 
     def compute_dollars(self, usage: Usage) -> float:
-        """The price of one call's `usage`."""
+        """Return the price of one call's `usage`."""
         price = next((tier for above, tier in reversed(self.tiers) if usage.prompt_tokens > above), self)
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
@@ -226,7 +226,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 @cache
 def load_builtin_prices(day: date) -> Mapping[str, Price]:
-    """The table that `make prices` writes, with the announced prices that are in effect on a day.
+    """Return the table that `make prices` writes, with the announced prices that are in effect on a day.
 
     Example:
         >>> load_builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
@@ -243,14 +243,14 @@ def load_builtin_prices(day: date) -> Mapping[str, Price]:
 
 
 def read_price(row: Mapping[str, Any]) -> Price:
-    """The price in a row of the table, or in a user's file or configuration."""
+    """Return the price in a row of the table, or in a user's file or configuration."""
     tiers = tuple((tier["above"], read_price(tier)) for tier in row.get("tiers", ()))
     batch = read_price(row["batch"]) if "batch" in row else None
     return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
 def read_price_file(path: str | Path | None) -> dict[str, dict[str, float]]:
-    """The prices in a user's YAML file by model, as `LLMConfig` takes them; none without a file.
+    """Return the prices in a user's YAML file by model, as `LLMConfig` takes them; none without a file.
 
     Raises:
         MissingFileError: the file does not exist.

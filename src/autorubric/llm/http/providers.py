@@ -124,12 +124,12 @@ class Endpoint:
         return bool(re.search(r"/v\d|/openai\b", parts.path) or _API_VERSION in parts.query)
 
     def build_url(self, path: str) -> str:
-        """The URL of `path` under the address; its query stays at the end."""
+        """Return the URL of `path` under the address; its query stays at the end."""
         address, mark, query = self.base_url.partition("?")
         return f"{address}{path}{mark}{query}"
 
     def build_authorization(self) -> HiddenHeaders:
-        """The header with the key: `api-key` for keys of Azure, `Authorization` otherwise."""
+        """Return the header with the key: `api-key` for keys of Azure, `Authorization` otherwise."""
         if self.key is None:
             return HiddenHeaders()
         key = self.key.reveal()
@@ -157,7 +157,7 @@ def resolve_address(name: str, base_url: str | None) -> tuple[str, str | None]:
 
 
 def is_builtin(model: str) -> bool:
-    """Whether a model of this name runs in this process.
+    """Return whether a model of this name runs in this process.
 
     Example:
         >>> is_builtin("builtin/offline"), is_builtin("openai/gpt-5.1")
@@ -167,7 +167,7 @@ def is_builtin(model: str) -> bool:
 
 
 def is_self_hosted(model: str) -> bool:
-    """Whether a model is named as one of a server that people run themselves, which has no price.
+    """Return whether a model is named as one of a server that people run themselves, which has no price.
 
     Example:
         >>> is_self_hosted("vllm/Qwen/Qwen3-8B"), is_self_hosted("openai/gpt-5.1"), is_self_hosted("tiny")
@@ -178,7 +178,7 @@ def is_self_hosted(model: str) -> bool:
 
 
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:
-    """The endpoint that `config` describes, with its key; nothing is sent.
+    """Return the endpoint that `config` describes, with its key; nothing is sent.
 
     Raises:
         ConfigError: unknown provider, missing key, unacceptable base URL, or a key that would cross the internet over
@@ -225,18 +225,18 @@ def _build_endpoint(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
 
 
 def find_provider(name: str | None) -> Provider | None:
-    """The provider of this name: built in (which wins), or registered by an installed package."""
+    """Return the provider of this name: built in (which wins), or registered by an installed package."""
     return PROVIDERS.get(name) or _load_provider(name) if name else None
 
 
 def list_providers() -> dict[str, Provider]:
-    """Every provider by name, those of installed packages included."""
+    """Return every provider by name, those of installed packages included."""
     names = dict.fromkeys((*PROVIDERS, *find_plugins("providers")))
     return {name: provider for name in names if (provider := find_provider(name))}
 
 
 def find_provider_name(host: str) -> str | None:
-    """The provider whose host this is, or a regional one of it: eu.api.openai.com."""
+    """Return the provider whose host this is, or a regional one of it: eu.api.openai.com."""
     hosts = ((name, urlsplit(provider.base_url).hostname) for name, provider in list_providers().items())
     return next((name for name, own in hosts if f".{host}".endswith(f".{own}")), None)
 
@@ -322,7 +322,7 @@ _OPENAI_KEY = ("OPENAI_API_KEY",)
 
 
 def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
-    """The provider at this host, and the variables of its key, so that no host is sent another one's key."""
+    """Return the provider at this host, and the variables of its key, so that no host is sent another one's key."""
     host = urlsplit(base_url).hostname or ""
     name = None if is_loopback(host) else find_provider_name(host)
     if name is not None:
@@ -340,7 +340,7 @@ AZURE_KEY = "AZURE_OPENAI_API_KEY"
 
 
 def _is_azure(base_url: str) -> bool:
-    """Whether an address takes keys in the header `api-key`: Azure's hosts, and gateways with its query."""
+    """Return whether an address takes keys in the header `api-key`: Azure's hosts, and gateways with its query."""
     parts = urlsplit(base_url)
     return (parts.hostname or "").endswith(AZURE_HOSTS) or _API_VERSION in parts.query
 
@@ -376,7 +376,7 @@ def _find_key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[st
 
 
 def check_key(key: str, source: str) -> Secret:
-    """A key without surrounding space, if a header can carry it; the `ConfigError` never shows the key."""
+    """Return a key without surrounding space, if a header can carry it; the `ConfigError` never shows the key."""
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{source} contains characters that no key has (spaces, line breaks or non-ASCII)")

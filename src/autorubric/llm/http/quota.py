@@ -60,7 +60,7 @@ _NAMES: list[tuple[Unit, str, str, str]] = [
 
 
 def read_limits(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
-    """The limits in a response, with what is left and the time of the reset.
+    """Yield the limits in a response, with what is left and the time of the reset.
 
     `headers` must ignore case. `now` replaces a missing `Date` header; by default it is this machine's clock.
     """
@@ -109,7 +109,7 @@ _IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"ret
 
 
 def find_wait(words: str) -> float | None:
-    """The wait in seconds that OpenAI and Gemini put into the message or its details rather than the header.
+    """Return the wait in seconds that OpenAI and Gemini put into the message or its details rather than the header.
 
     Example:
         >>> find_wait("Rate limit reached. Please try again in 1m30s.")
@@ -121,7 +121,7 @@ def find_wait(words: str) -> float | None:
 
 
 def read_clock(headers: Mapping[str, str], now: float | None) -> float:
-    """The endpoint's clock, which its resets refer to."""
+    """Return the endpoint's clock, which its resets refer to."""
     try:
         return parsedate_to_datetime(headers["Date"]).timestamp()
     except (KeyError, ValueError, TypeError, OverflowError):
@@ -129,7 +129,7 @@ def read_clock(headers: Mapping[str, str], now: float | None) -> float:
 
 
 def parse_number(text: str | None) -> float | None:
-    """The number from 0 up in a header, or None."""
+    """Return the number from 0 up in a header, or None."""
     try:
         number = float(text or "")
     except ValueError:

@@ -58,13 +58,13 @@ class Fault:
 
 
 def classify_error(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response, which is retried."""
+    """Return the fault of an attempt without a complete response, which is retried."""
     message = redact(str(error), *secrets)[:LONGEST_QUOTE]
     return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
 def classify_response(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
-    """The fault for a response's status, or None for a 2xx."""
+    """Return the fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
     words, param, code = _read_error(reply.body)
@@ -236,7 +236,7 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
 
 
 def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
-    """The kind of an error by its message, if the message is more specific than the status."""
+    """Return the kind of an error by its message, if the message is more specific than the status."""
     for statuses, pattern, length, kind in _KINDS_IN_WORDS:
         if status in statuses and pattern.search(words[:length]):
             return kind
@@ -244,7 +244,7 @@ def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | N
 
 
 def _is_spent(words: str, retry_after: float | None) -> bool:
-    """A 429 that waiting does not resolve; per-minute limits also mention quota and billing (Gemini's do)."""
+    """Return a 429 that waiting does not resolve; per-minute limits also mention quota and billing (Gemini's do)."""
     if _SPENT_CODE.search(words) or _UNPAID.search(words[:_OPENING]):
         return True
     if "throttling." in words:  # Alibaba calls tokens per minute an allocated quota
@@ -350,7 +350,7 @@ class Retries:
 
 
 def mark_unreachable(fault: Fault, url: str) -> Fault:
-    """The fault of the address `url` where nothing has answered yet."""
+    """Return the fault of the address `url` where nothing has answered yet."""
     what = "readable response" if fault.maybe_billed else "response"
     message = f"{fault.message}; no {what} so far; check the address {url}, and that the server is running"
     # An attempt that reached the endpoint is charged at its worst case, as if a response had been lost.
@@ -359,7 +359,7 @@ def mark_unreachable(fault: Fault, url: str) -> Fault:
 
 
 def mark_wrong_address(fault: Fault, url: str) -> Fault:
-    """The fault of the address `url`, which answers with a web page."""
+    """Return the fault of the address `url`, which answers with a web page."""
     message = f"{fault.message}: check the base URL {url} (most end in /v1)"
     # No status: no endpoint has answered, so none can have billed.
     return replace(fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False)
@@ -375,7 +375,7 @@ def mark_not_found(fault: Fault, endpoint: Endpoint) -> Fault:
 
 
 def mark_final_if_same(before: Fault | None, fault: Fault) -> Fault:
-    """The fault, which ends the call if the previous attempt met the same one: a third attempt would too.
+    """Return the fault, which ends the call if the previous attempt met the same one: a third attempt would too.
 
     Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
     cannot parse their model's output. Words about load, a bare "Internal Server Error" and gateway statuses say

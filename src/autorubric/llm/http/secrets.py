@@ -36,7 +36,7 @@ class Secret:
     _value: str = field(repr=False)
 
     def reveal(self) -> str:
-        """The key itself, for the Authorization header only."""
+        """Return the key itself, for the Authorization header only."""
         return self._value
 
     @property
@@ -60,7 +60,7 @@ NO_VARIABLE = (
 
 
 def is_variable_name(text: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether a text can be shown as the name of an environment variable: it is set, or no key looks like it.
+    """Return whether a text can be shown as the name of an environment variable: it is set, or no key looks like it.
 
     Example:
         >>> [is_variable_name(text, {"my_key": "1"}) for text in ("VLLM_API_KEY", "API_KEY_2", "my_key")]
@@ -90,7 +90,7 @@ def is_secret_header(name: str) -> bool:
 
 
 def drop_secret_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that may be shown and stored, in their order."""
+    """Return the headers that may be shown and stored, in their order."""
     return {name: value for name, value in headers.items() if not is_secret_header(name)}
 
 
@@ -139,7 +139,7 @@ def hide_secrets(text: str, *secrets: str | None) -> str:
 
 
 def _build_pattern(character: str) -> str:
-    """A pattern for a character in JSON text; each nested quoting doubles its backslashes."""
+    """Return a pattern for a character in JSON text; each nested quoting doubles its backslashes."""
     plain = r"\\{0,8}/" if character == "/" else re.escape(character)
     code = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{ord(character):04x}")
     return rf"(?:{plain}|\\{{1,8}}u{code})"
@@ -149,7 +149,7 @@ _OWN_ADDRESS = re.compile("@(?=https?://)", re.IGNORECASE)
 
 
 def split_address(name: str) -> tuple[str, str | None]:
-    """The model and the address of a `MODEL@BASE_URL`; None for a name without an address."""
+    """Return the model and the address of a `MODEL@BASE_URL`; None for a name without an address."""
     model, *address = _OWN_ADDRESS.split(name, maxsplit=1)
     return (model.strip(), address[0].strip()) if address else (name, None)
 
@@ -180,7 +180,7 @@ def check_base_url(base_url: str, source: str = "base URL") -> str:
 
 
 def cut_to_base(url: str) -> str:
-    """An address without a trailing slash or the path of a resource; a query is kept."""
+    """Return an address without a trailing slash or the path of a resource; a query is kept."""
     address, mark, query = url.strip().partition("?")
     return _RESOURCE.sub("", address.rstrip("/")).rstrip("/") + (mark + query if query else "")
 
@@ -233,7 +233,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def _parse_addresses(host: str) -> tuple[_Address, ...]:
-    """The IP address that `host` spells in any way resolvers accept (0xA9FEA9FE), and those embedded in it."""
+    """Return the IP address that `host` spells in any way resolvers accept (0xA9FEA9FE), and those embedded in it."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -248,7 +248,7 @@ def _parse_addresses(host: str) -> tuple[_Address, ...]:
 
 
 def _is_host(host: str) -> bool:
-    """Whether `host` is an address or a valid domain name."""
+    """Return whether `host` is an address or a valid domain name."""
     if _parse_addresses(host):
         return True
     try:
@@ -276,7 +276,7 @@ def _normalize_host(host: str) -> str:
 
 
 def is_forbidden_address(host: str) -> bool:
-    """Whether `host` is an IP address, in any spelling, that no key is ever sent to.
+    """Return whether `host` is an IP address, in any spelling, that no key is ever sent to.
 
     Example:
         >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
@@ -328,7 +328,7 @@ _LINE = re.compile(
 
 
 def read_environment(key_env: str | None = None) -> Mapping[str, str]:
-    """The environment, and behind it the API keys of the nearest `.env` at or above the working directory.
+    """Return the environment, and behind it the API keys of the nearest `.env` at or above the working directory.
 
     Only `key_env` and names that end in `_API_KEY` are taken, so that a file cannot send keys elsewhere
     (`…_BASE_URL`, proxies), and nothing is written to `os.environ`. A file of another user is not read.
@@ -341,7 +341,7 @@ def read_environment(key_env: str | None = None) -> Mapping[str, str]:
 
 
 def parse_keys(text: str, key_env: str | None = None) -> dict[str, str]:
-    r"""The API keys in the text of a `.env` file; variables in values are not expanded.
+    r"""Return the API keys in the text of a `.env` file; variables in values are not expanded.
 
     Example:
         >>> parse_keys("OPENAI_API_KEY='sk-1'  # mine\nHTTPS_PROXY=http://proxy:1\nexport GROQ_API_KEY=gsk-2")

@@ -208,7 +208,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 async def _connect(connector: aiohttp.TCPConnector, target: _Target) -> Connection:
-    """A connection without an unrequested response, which would be taken for the answer to the next request.
+    """Return a connection without an unrequested response, which would be taken for the answer to the next request.
 
     aiohttp itself asks only whether a connection that it kept is open.
     """
@@ -250,7 +250,7 @@ def _build_size_error() -> ValueError:
 
 
 def create_connector() -> aiohttp.TCPConnector:
-    """A connector that refuses link-local addresses and has no cookies and no proxy of its own."""
+    """Return a connector that refuses link-local addresses and has no cookies and no proxy of its own."""
     import aiohttp
 
     # The limiter decides how many requests are in flight, not a second queue in here.
@@ -259,7 +259,7 @@ def create_connector() -> aiohttp.TCPConnector:
 
 
 def create_session(timeout: float) -> aiohttp.ClientSession:
-    """A session without cookies that uses no proxy by itself and connects to no link-local address.
+    """Return a session without cookies that uses no proxy by itself and connects to no link-local address.
 
     A file may take long, so `timeout` is the time in which no byte arrives.
     """
@@ -270,7 +270,7 @@ def create_session(timeout: float) -> aiohttp.ClientSession:
 
 
 def _guard(resolver: AbstractResolver) -> AbstractResolver:
-    """A resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
+    """Return a resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
     ask = resolver.resolve
 
     async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
@@ -306,7 +306,7 @@ def _close_unused(loop: asyncio.AbstractEventLoop, connector: aiohttp.TCPConnect
 
 
 def translate_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
-    """The `TransportError` for an error of aiohttp."""
+    """Return the `TransportError` for an error of aiohttp."""
     import aiohttp
 
     if isinstance(error, TimeoutError):

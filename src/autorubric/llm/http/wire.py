@@ -26,7 +26,7 @@ _DELTA_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 def join_events(raw: bytes) -> dict[str, Any] | None:
-    """The chat completion that a stream's chunks add up to; None for anything else and a broken stream."""
+    """Return the chat completion that a stream's chunks add up to; None for anything else and a broken stream."""
     lines = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]
     try:
         chunks = [decode_json(line) for line in lines if line not in (b"", b"[DONE]")]
@@ -71,7 +71,7 @@ _MOST_NESTED = 5
 
 
 def find_reasoning(message: Mapping[str, Any]) -> str | None:
-    """The reasoning in a message apart from its answer, or None.
+    """Return the reasoning in a message apart from its answer, or None.
 
     Reads `reasoning_content` (DeepSeek, vLLM, llama.cpp), `reasoning` and `reasoning_details` (OpenRouter),
     `thinking` (Ollama), and content parts marked as reasoning (Mistral, Anthropic).
@@ -86,13 +86,13 @@ def find_reasoning(message: Mapping[str, Any]) -> str | None:
 
 
 def is_reasoning(part: object) -> bool:
-    """Whether a part of a message's content is reasoning rather than answer."""
+    """Return whether a part of a message's content is reasoning rather than answer."""
     kind = part.get("type") if isinstance(part, dict) else None
     return isinstance(kind, str) and kind.partition(".")[0] in {"reasoning", "thinking", "redacted_thinking"}
 
 
 def _collect_texts(value: object, depth: int = 0) -> Iterator[str]:
-    """The texts in a text, a list of parts or a part; not ids, signatures or encrypted reasoning."""
+    """Yield the texts in a text, a list of parts or a part; not ids, signatures or encrypted reasoning."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list) and depth < _MOST_NESTED:
@@ -129,14 +129,14 @@ def build_identity(config: LLMConfig, endpoint: Endpoint) -> tuple[Any, ...]:
 
 
 def build_sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """The parameters of `config` as this protocol spells them; unset ones are missing, zeros are not."""
+    """Return the parameters of `config` as this protocol spells them; unset ones are missing, zeros are not."""
     found = {name: getattr(config, name) for name in ("temperature", "max_tokens", "top_p", "seed")}
     found = {name: value for name, value in found.items() if value is not None}
     return {**found, **_build_thinking(config, provider), **config.extra_params}
 
 
 def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """The thinking level in the field that the provider has for it."""
+    """Return the thinking level in the field that the provider has for it."""
     thinking = config.get_thinking_config()
     if thinking is None:
         return {}
@@ -156,7 +156,7 @@ _STREAMED = (("stream", True), ("stream_options", {"include_usage": True}))
 
 
 def build_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
-    """The body of one chat completion, in the form that the endpoint is known to accept."""
+    """Return the body of one chat completion, in the form that the endpoint is known to accept."""
     body: dict[str, Any] = {
         "model": model,
         "messages": _build_messages(request.messages, terms),
@@ -177,7 +177,7 @@ def build_body(model: str, parameters: Mapping[str, Any], request: Request, term
 
 
 def _build_messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[str, str]]:
-    """The messages; where the endpoint takes no system messages, their text is the start of the next one."""
+    """Return the messages; where the endpoint takes no system messages, their text is the start of the next one."""
     found, before = [], ""
     for role, content in messages:
         if role == "system" and not terms.system_role:
@@ -189,7 +189,7 @@ def _build_messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[st
 
 
 def _compute_seed_step(request: Request) -> int:
-    """What a request adds to the seed, so that samples of one question differ."""
+    """Return what a request adds to the seed, so that samples of one question differ."""
     step = SEED_PER_DRAW * request.draw + request.reask
     if request.seat or request.copy:
         digest = blake2b(b"%d.%d" % (request.seat, request.copy), digest_size=3).digest()
@@ -234,7 +234,7 @@ _OUT_OF_TOKENS = re.compile("could not finish the message because max_tokens", r
 
 
 def read_answer(answer: HttpReply, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
-    """The reply in a response, or the fault if it has none."""
+    """Return the reply in a response, or the fault if it has none."""
     fault = classify_response(answer, *secrets)
     if fault is not None and answer.status == 400 and _OUT_OF_TOKENS.match(fault.text):
         return Reply("", "length", latency=latency)
@@ -242,7 +242,7 @@ def read_answer(answer: HttpReply, latency: float, secrets: tuple[str | None, ..
 
 
 def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
-    """The reply in a 200 response, or the fault if it has none."""
+    """Return the reply in a 200 response, or the fault if it has none."""
     try:
         data = decode_json(raw, share_texts=False)
     except (ValueError, RecursionError):
@@ -267,7 +267,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
 
 
 def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None = None) -> Reply:
-    """The reply; a truncated one gets its limit, unless that was below what the endpoint allows.
+    """Return the reply; a truncated one gets its limit, unless that was below what the endpoint allows.
 
     Some servers report `stop` for truncated replies.
     """
@@ -279,7 +279,7 @@ def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None = None
 
 
 def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
-    """The first choice of an answer, or the fault if it has none that is complete."""
+    """Return the first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
         return _build_fault(f"the answer is not a JSON object: {_quote_beginning(raw, secrets)}")
     if data.get("error"):
@@ -304,7 +304,7 @@ def _build_no_choices_fault(data: dict[str, Any], raw: bytes, secrets: tuple[str
 
 
 def _read_finish(choice: Mapping[str, Any]) -> str:
-    """Why a reply ended, in lower case and without Gemini's details (`content_filter: OTHER`)."""
+    """Return why a reply ended, in lower case and without Gemini's details (`content_filter: OTHER`)."""
     return str(choice.get("finish_reason")).lower().partition(":")[0]
 
 
@@ -366,7 +366,7 @@ _TOKENS_PER_REQUEST = 512
 
 
 def bound_prompt(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
-    """A number of tokens that the prompt cannot exceed.
+    """Return a number of tokens that the prompt cannot exceed.
 
     No tokenizer makes more tokens than bytes; the constants cover the special tokens of a chat template and the
     system text that some templates add.
@@ -380,6 +380,6 @@ def bound_prompt(messages: tuple[Message, ...], schema: ReplySchema | None) -> i
 
 @lru_cache(maxsize=64)
 def _count_schema(encoded: bytes) -> int:
-    """The bytes of a schema, given `ReplySchema.encoded`."""
+    """Return the bytes of a schema, given `ReplySchema.encoded`."""
     _, body = decode_json(encoded)
     return len(encode_body(body))

@@ -41,12 +41,12 @@ class UsageTotals:
     now: UsageTotals | None = field(default=None, compare=False)
 
     def plus(self, more: UsageTotals) -> UsageTotals:
-        """The sum with further calls of the same role to the same model."""
+        """Return the sum with further calls of the same role to the same model."""
         sums = (getattr(self, name) + getattr(more, name) for name in self.__slots__[2:-1])
         return UsageTotals(self.role, self.model, *sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """The sums of all sessions as JSON values, without worst cases."""
+        """Return the sums of all sessions as JSON values, without worst cases."""
         return {name: value for name, value in asdict(self).items() if not name.startswith(("now", "bound"))}
 
 
@@ -63,7 +63,7 @@ class Spending(NamedTuple):
     lost: int = 0
 
     def plus(self, other: Spending) -> Spending:
-        """The sum of both."""
+        """Return the sum of both."""
         return Spending._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
 
     def compute_excess(self, other: Spending) -> Spending:
@@ -107,7 +107,7 @@ LOST = "lost spending"
 def read_spending(
     connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
 ) -> tuple[int, Spending]:
-    """The number of the last call, and what calls cost, worst cases included.
+    """Return the number of the last call, and what calls cost, worst cases included.
 
     Args:
         connection: to a ledger.
@@ -154,7 +154,7 @@ def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> 
 
 
 def _compute_highest_cost(price: Price, tokens: int) -> float | None:
-    """The most dollars that a number of tokens can cost."""
+    """Return the most dollars that a number of tokens can cost."""
     both = [price(Usage(tokens, 0)), price(Usage(0, tokens))]
     return None if None in both else max(cost for cost in both if cost is not None)
 
@@ -163,7 +163,7 @@ _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
 def read_spending_file(path: Path) -> Spending | None:
-    """The sums in the file of a `SpendingFile`, or None if it is missing or unreadable."""
+    """Return the sums in the file of a `SpendingFile`, or None if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
         calls, tokens, cost, unpriced, lost = (content[name] for name in Spending._fields)

@@ -25,7 +25,7 @@ _ENCODING = b"1"
 
 
 def compute_key(model: Model, request: Request) -> bytes:
-    """The 16 bytes under which the ledger stores the reply to this request by this model.
+    """Return the 16 bytes under which the ledger stores the reply to this request by this model.
 
     Everything that shapes a reply counts: the model's identity, messages, schema, draw, re-ask, seat, copy and the
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
@@ -76,7 +76,7 @@ def _frame(*parts: str | bytes) -> bytes:
 
 
 def encode_identity(model: Model) -> bytes:
-    """A model's identity as it enters the key of a request."""
+    """Return a model's identity as it enters the key of a request."""
     identity = model.identity()
     known = _encoded.get(id(identity))
     if known is not None and known[0] is identity:
@@ -136,7 +136,7 @@ class CallRow:
 
     @classmethod
     def build(cls, key: bytes, model: Model, request: Request, outcome: Reply | Failure, bill: Bill) -> CallRow:
-        """The row of `request` to `model`, which ended with `outcome`."""
+        """Return the row of `request` to `model`, which ended with `outcome`."""
         asked_before = request.reask + request.cut_off
         names = (key, request.item, request.role, model.name, request.draw, asked_before)
         return cls(*names, outcome, bill.cost_bound, bill.token_bound)
@@ -162,7 +162,7 @@ class SealedRow(NamedTuple):
 
     @classmethod
     def pack(cls, row: CallRow) -> SealedRow:
-        """The stored form of a row."""
+        """Return the stored form of a row."""
         return cls(row.key, pack_columns(row), *seal(row.key, pack_outcome(row.outcome)))
 
     @property
@@ -172,7 +172,7 @@ class SealedRow(NamedTuple):
 
 
 def pack_columns(row: CallRow) -> tuple[Any, ...]:
-    """The values of `CALL_COLUMNS`."""
+    """Return the values of `CALL_COLUMNS`."""
     outcome = row.outcome
     status: tuple[str, int | None] = (_OK, None)
     reply: Reply | None
@@ -208,19 +208,19 @@ def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
 
 
 def is_whole(name: object, data: object, digest: object) -> bool:
-    """Whether stored values match their digest; one flipped bit makes SQLite return text for bytes."""
+    """Return whether stored values match their digest; one flipped bit makes SQLite return text for bytes."""
     return isinstance(name, bytes) and isinstance(data, bytes) and compute_digest(name, data) == digest
 
 
 def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
-    """The value passed to `seal`, once the digest shows that it is intact."""
+    """Return the value passed to `seal`, once the digest shows that it is intact."""
     if data is None or not is_whole(name, data, digest):
         raise LedgerError("a recorded value is damaged: it does not match its digest")
     return decode_json(zlib.decompress(data) if data.startswith(_ZLIB) else data)
 
 
 def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
-    """A reply as a list in field order, or a failure as a dict with its message and reply."""
+    """Return a reply as a list in field order, or a failure as a dict with its message and reply."""
     if isinstance(outcome, Failure):
         reply = None if outcome.reply is None else pack_outcome(outcome.reply)
         return {"message": outcome.message, "reply": reply}
@@ -243,7 +243,7 @@ def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
 
 
 def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
-    """The reply that `pack_outcome` packed."""
+    """Return the reply that `pack_outcome` packed."""
     text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
     usage = None if usage is None else Usage(*usage)
     limit = rest[0] if rest else None
@@ -255,7 +255,7 @@ READ_COLUMNS = "key, item, role, model, draw, reask, status, http_status, attemp
 
 
 def read_call(row: Sequence[Any]) -> CallRow:
-    """A recorded call without its bounds; a damaged part becomes a failure."""
+    """Return a recorded call without its bounds; a damaged part becomes a failure."""
     key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest = row
     outcome: Reply | Failure
     try:
@@ -274,5 +274,5 @@ def read_call(row: Sequence[Any]) -> CallRow:
 
 
 def compute_digest(name: bytes, data: bytes) -> bytes:
-    """A digest of `data` and the name they are stored under."""
+    """Return a digest of `data` and the name they are stored under."""
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()

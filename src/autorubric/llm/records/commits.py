@@ -53,7 +53,7 @@ class GroupCommit:
         self._thread.start()
 
     def submit(self, thing: Any, waiter: Future[None] | None = None, *, awaited: bool = True) -> asyncio.Future[None]:
-        """A future of the running loop that resolves once `thing` is durable.
+        """Return a future of the running loop that resolves once `thing` is durable.
 
         A caller without a loop gives a `waiter` of its own.
         """
@@ -104,7 +104,7 @@ class GroupCommit:
                 return
 
     def _wait_for_batch(self) -> bool:
-        """Whether there is something to commit now; False at the end."""
+        """Return whether there is something to commit now; False at the end."""
 
         def is_due() -> bool:
             return self._closing or len(self._queue) >= self._rows

@@ -55,13 +55,13 @@ class LoggedRow(NamedTuple):
     content: memoryview
 
     def unpack(self) -> SealedRow:
-        """The row itself."""
+        """Return the row itself."""
         line, _, data = bytes(self.content).partition(b"\n")
         return SealedRow(self.key, (self.key, *decode_json(line)), data, compute_digest(self.key, data))
 
 
 def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
-    """The rows up to the first one that is incomplete."""
+    """Yield the rows up to the first one that is incomplete."""
     end = 0
     while end + _HEAD.size <= len(content):
         key, size, checksum = _HEAD.unpack_from(content, end)
@@ -262,7 +262,7 @@ class InFlightLog(_Log):
                 write_at(self._files[0], content, start)
 
     def _grow(self, slot: int) -> mmap.mmap | None:
-        """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
+        """Return the map with room for a slot, or None if it cannot be written or its file system has no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
             if not self._files:
@@ -288,7 +288,7 @@ class InFlightLog(_Log):
 
 @lru_cache(maxsize=16)
 def _pack_outcome(outcome: Reply | Failure) -> bytes:
-    """The data of a row; calls in flight all have the same outcome."""
+    """Return the data of a row; calls in flight all have the same outcome."""
     return seal(b"", pack_outcome(outcome))[0]
 
 
@@ -301,7 +301,7 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
 def recover_rows(
     log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None], *, remove: bool = True
 ) -> list[LoggedRow]:
-    """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
+    """Return the rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
         LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.

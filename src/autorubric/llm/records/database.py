@@ -59,7 +59,7 @@ class UnreadableLedgerError(LedgerError):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in autocommit mode whose commits survive a power cut, for one thread at a time."""
+    """Return a connection in autocommit mode whose commits survive a power cut, for one thread at a time."""
     connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     try:
         # On macOS only F_FULLFSYNC reaches the disk; elsewhere the pragma does nothing.
@@ -82,7 +82,7 @@ def create_tables(connection: sqlite3.Connection, place: str) -> None:
 
 
 def has_tables(connection: sqlite3.Connection, place: str) -> bool:
-    """Whether a file has the tables of a ledger; False for a new file, `LedgerError` for another program's."""
+    """Return whether a file has the tables of a ledger; False for a new file, `LedgerError` for another program's."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
     if names and "meta" not in names:
         raise UnreadableLedgerError(
@@ -145,7 +145,7 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
 
 
 def build_write_error(error: Exception) -> LedgerError:
-    """The error for a ledger that cannot be written."""
+    """Return the error for a ledger that cannot be written."""
     advice = "its contents are safe; fix this and run the same command again"
     return LedgerError(f"the ledger cannot be written: {error}; {advice}")
 
@@ -242,7 +242,7 @@ def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) ->
 
 
 def name_import(record: str, slot: str, inputs: bytes) -> bytes:
-    """The name that the digest of an imported value covers."""
+    """Return the name that the digest of an imported value covers."""
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
@@ -338,7 +338,7 @@ def _set_damaged(columns: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _read_rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Each readable row with its number."""
+    """Yield each readable row with its number."""
     last = _read_row(source, f"SELECT max(id) FROM {table} WHERE 0 < ?", 1)
     end = None if last is None else last[0] or 0
     number, found = 0, 0

@@ -44,7 +44,7 @@ class KeyFilter:
             self._bits[number >> 3] |= 1 << (number & 7)
 
     def may_hold(self, key: bytes) -> bool:
-        """Whether the key may have been added."""
+        """Return whether the key may have been added."""
         bits, one, two = self._bits, int.from_bytes(key[:3], "little"), int.from_bytes(key[3:6], "little")
         return bool(bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
 
@@ -66,7 +66,7 @@ class KeyIndex:
         self.catch_up(connection)
 
     def find(self, connection: sqlite3.Connection, key: bytes) -> StoredReply | None:
-        """The reply under `key`, or None; on any thread."""
+        """Return the reply under `key`, or None; on any thread."""
         call = self._waiting.get(key)
         if call is None:
             # Most runs are so small that all their keys wait in memory.
@@ -92,7 +92,7 @@ class KeyIndex:
             self._waiting.pop(key, None)
 
     def is_fresh(self, call: int) -> bool:
-        """Whether this process recorded the call since it opened the ledger."""
+        """Return whether this process recorded the call since it opened the ledger."""
         with self._lock:
             place = bisect_right(self._fresh, call, key=lambda calls: calls[0]) - 1
             return place >= 0 and call <= self._fresh[place][1]

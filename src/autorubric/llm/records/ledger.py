@@ -133,7 +133,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     @classmethod
     def in_memory(cls) -> Ledger:
-        """A ledger in memory, for callers without a run directory."""
+        """Return a ledger in memory, for callers without a run directory."""
         return cls(None, linger=0.0)
 
     def check_writable(self) -> None:
@@ -142,7 +142,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             raise LedgerError(self._commits.unusable)
 
     def find(self, key: bytes) -> Reply | None:
-        """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
+        """Return the recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
         self.check_writable()
         try:
             with self._reading:
@@ -163,7 +163,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
 
     def was_asked(self, item: str, role: str, model: str) -> bool:
-        """Whether an earlier session called a model in a role about an item."""
+        """Return whether an earlier session called a model in a role about an item."""
         calls = [*self.read_calls_about(item), *(() if self._base is None else self._base.read_calls_about(item))]
         return any((call.role, call.model) == (role, model) and call.at < (self.began or 0.0) for call in calls)
 
@@ -251,7 +251,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             self._spent_file = SpendingFile(path, self._connection)
 
     def read_failures(self) -> Iterator[CallRow]:
-        """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
+        """Yield the calls of all sessions without a reply, oldest first, with the endpoint's message."""
         last = 0
         # Whole pages: an open cursor would block checkpoints of the write-ahead log.
         while page := self._query(_FAILED, last):

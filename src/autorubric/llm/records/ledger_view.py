@@ -153,16 +153,16 @@ class LedgerView:
         return groups
 
     def count_replies(self) -> tuple[int, int]:
-        """The number of calls with a reply, and of their items."""
+        """Return the number of calls with a reply, and of their items."""
         [(calls, items)] = self._query(_TOUCHED)
         return calls, items
 
     def count_answered_items(self, role: str) -> int:
-        """The number of items with a reply of a model in this role."""
+        """Return the number of items with a reply of a model in this role."""
         return int(self._query(_ANSWERED, role)[0][0])
 
     def find_reply(self, key: bytes) -> Reply | None:
-        """The recorded reply under a key, or None; one that is damaged counts as missing."""
+        """Return the recorded reply under a key, or None; one that is damaged counts as missing."""
         found = self._query(_REPLY, key, key)
         try:
             return unpack_reply(unseal(key, *found[0]), fresh=False) if found else None
@@ -170,29 +170,29 @@ class LedgerView:
             return None
 
     def find_note(self, name: str) -> Any:
-        """The value stored under a name, or None."""
+        """Return the value stored under a name, or None."""
         with database.translate_read_errors(self._place, self.folder), self._reading:
             found = database.read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 
     def read_calls_about(self, item: str) -> list[CallRow]:
-        """All calls about an item, in the order in which they ended."""
+        """Return all calls about an item, in the order in which they ended."""
         return self._read_calls("item", item)
 
     def read_calls_with_key(self, key: bytes) -> list[CallRow]:
-        """All calls of one request, failed ones included, in the order in which they ended."""
+        """Return all calls of one request, failed ones included, in the order in which they ended."""
         return self._read_calls("key", key)
 
     def _read_calls(self, column: str, value: Any) -> list[CallRow]:
         return [read_call(row) for row in self._query(_CALLS.format(column), value)]
 
     def count_observations(self, kind: str) -> int:
-        """The number of observations of a kind."""
+        """Return the number of observations of a kind."""
         query = "SELECT count(*) FROM observations WHERE kind = ? AND id > ?"
         return int(self._query(query, kind, self._find_last_replaced())[0][0])
 
     def list_observations(self, kind: str) -> Iterator[tuple[float, Any]]:
-        """The observations of a kind since the run was last replaced, with their times, a page at a time.
+        """Yield the observations of a kind since the run was last replaced, with their times, a page at a time.
 
         A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
         """
@@ -212,7 +212,7 @@ class LedgerView:
             _LOG.warning(message, self._place, kind, damaged)
 
     def measure_pace(self) -> CallPace:
-        """The pace of calls at the end of the ledger."""
+        """Return the pace of calls at the end of the ledger."""
         times = [at for (at,) in self._query(_RECENT, _PACE_CALLS)]
         if not times:
             return CallPace(None, None)
@@ -242,7 +242,7 @@ def ledger_view(directory: Path) -> Iterator[LedgerView]:
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
-    """A connection that creates and writes no file, not even those of a write-ahead log."""
+    """Return a connection that creates and writes no file, not even those of a write-ahead log."""
     # Without a log nobody has the file open, and reading must not create one: it would fail on a read-only disk, or
     # leave files of another user in the way of the run's.
     how = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"

@@ -60,7 +60,7 @@ def create_private_file(directory: Path, name: str) -> Path:
 
 
 def find_filesystem(directory: Path, mounts: Path = descriptors.MOUNTS) -> str | None:
-    """The filesystem type of an existing path by the system's mount table, or None if the system has none."""
+    """Return the filesystem type of an existing path by the system's mount table, or None if the system has none."""
     try:
         table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -133,7 +133,7 @@ async def hold_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
 
 
 def list_process_folders(directory: Path) -> list[Path]:
-    """The folders of the processes that write the ledger of a directory, or did when they were killed."""
+    """Return the folders of the processes that write the ledger of a directory, or did when they were killed."""
     return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
 
 
@@ -152,7 +152,7 @@ def _find_left_process(directory: Path, *, wait: bool) -> Path | None:
 
 
 def find_lock_holder(directory: Path) -> str | None:
-    """Which process holds the run directory, such as `process 17, which took it at ...`, or None.
+    """Return which process holds the run directory, such as `process 17, which took it at ...`, or None.
 
     Creates nothing and blocks no other process.
     """

@@ -56,7 +56,7 @@ class NoRecords:
         self._notes[name] = value
 
     def find_note(self, name: str) -> Any:
-        """The value stored under a name, or None."""
+        """Return the value stored under a name, or None."""
         return self._notes.get(name)
 
 

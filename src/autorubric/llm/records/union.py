@@ -164,7 +164,7 @@ def add_rows(
 
 
 def find_last_added(connection: sqlite3.Connection, name: str) -> int:
-    """The id of the last call that `add_rows` added under a name; 0 for none."""
+    """Return the id of the last call that `add_rows` added under a name; 0 for none."""
     marks = read_note(connection, _ADDED) or {}
     return int(marks.get(name, 0))
 
@@ -174,7 +174,7 @@ _STARTED_OVER = ("generation", "sampling_generation", "generations")
 
 
 def _check_generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
-    """The notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
+    """Return the notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
     found = {}
     for name in _STARTED_OVER:
         theirs = read_note(connection, name, "other") or 0
@@ -201,6 +201,6 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
 
 
 def _find_identity(connection: sqlite3.Connection, call: int) -> list[Any]:
-    """The identity of a call, because calls of different ledgers may have the same number."""
+    """Return the identity of a call, because calls of different ledgers may have the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []
