@@ -1,6 +1,6 @@
 """Reads the parts of a dataset from JSON values, and reports all problems together."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -165,7 +165,9 @@ def read_parts(
             indexed.append((index, item))
         for problem in found:
             faults.setdefault(problem, []).append(f"{place(row)}Item {index}")
-    problems += _group_faults(faults)
+    for problem, items in faults.items():
+        # The problem of more than three items comes once, with the first of them.
+        problems += [format_first(items, 3) + problem] if len(items) > 3 else [item + problem for item in items]
     # If the head is wrong, every item would seem wrong too.
     if sound_head:
         found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
@@ -174,12 +176,6 @@ def read_parts(
         raise InputError(problems)
     parts.items.extend(item for _, item in indexed)
     return parts
-
-
-def _group_faults(faults: Mapping[str, list[str]]) -> Iterator[str]:
-    """Yield the problem of each item; one of more than three items comes once, with the first of them."""
-    for problem, items in faults.items():
-        yield from [f"{format_first(items, 3)}{problem}"] if len(items) > 3 else (item + problem for item in items)
 
 
 def _read_head(head: dict[str, Any], problems: list[str]) -> DatasetParts:

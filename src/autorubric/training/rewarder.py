@@ -242,7 +242,7 @@ class Rewarder(RewardPath):
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
-            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under any policy:
+            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Any policy:
                 all samples failed before the first reward, because of a wrong key, model or address, or no credit.
         """
         self._check(samples, await self._open_judge())
