@@ -64,10 +64,11 @@ def read_cells(
         if header is None:
             header, width = _read_header(cells, f"{name}:{line}")
             first, named = line, sum(map(bool, map(str.strip, cells)))
+            fewest = header.index(header[-width]) if width else len(header)
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
             advice = "delete lines above the header, or name the columns"
             raise InputError(f"{name}:{first}: the header names 1 of {len(header)} columns; {advice}")
-        elif len(cells) > len(header) if width else len(cells) != len(header):
+        elif not fewest <= len(cells) <= len(header):
             counts = f"the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}"
             problems.append(f"{name}:{line}: {counts}; check for quotes and delimiters in the text")
         else:
@@ -156,16 +157,26 @@ def _read_header(cells: list[str], where: str) -> tuple[list[str], int]:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
     # As in pandas, which writes its index without a name; with accents in one code point, as people type them.
     names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    width = len(repeated)
-    group = names[names.index(repeated[0]) :] if repeated else []
-    head = (*group, "")[0].partition(" ")[0] + " "
-    if width > 1 and group == repeated * (len(group) // width) and all(name.startswith(head) for name in repeated):
-        return names, width
-    if repeated:
+    width = _count_group(names)
+    if not width and (repeated := _list_repeated(names)):
         listed = ", ".join(map(repr, repeated))
         raise InputError(f"{where}: the header has {listed} more than once; rename a column")
-    return names, 0
+    return names, width
+
+
+def _list_repeated(names: list[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _count_group(names: list[str]) -> int:
+    """The width of a group of columns that begin with one word and are repeated to the end; 0 if there is none."""
+    group = _list_repeated(names)
+    if len(group) < 2:
+        return 0
+    start, head = names.index(group[0]), group[0].partition(" ")[0]
+    is_whole = names[start:] == group * ((len(names) - start) // len(group))
+    is_one = head not in names[:start] and all(name.startswith(f"{head} ") for name in group)
+    return len(group) if is_whole and is_one else 0
 
 
 def _read_groups(header: list[str], cells: list[str], width: int) -> dict[str, Any]:
