@@ -208,13 +208,14 @@ async def _shut_down(loop: asyncio.AbstractEventLoop) -> None:
     await loop.shutdown_asyncgens()
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
 _HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 @contextmanager
-def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
+def on_shutdown(heard: Callable[[], object], terminated: Callable[[], object] | None = None) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
+
+    At SIGTERM, `terminated` is called instead if it is set.
 
     The first SIGHUP is heard, too, unless it is ignored, as under nohup: a terminal that is closed may send several.
     Signals reach only the main thread; in other threads this is `on_interrupt`.
@@ -234,17 +235,18 @@ def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
             yield
         return
     loop = asyncio.get_running_loop()
+    listeners = {signal.SIGINT: heard, signal.SIGTERM: terminated or heard}
     with ExitStack() as stack:
         try:
-            for number in _ENDING:
-                loop.add_signal_handler(number, heard)
+            for number, listener in listeners.items():
+                loop.add_signal_handler(number, listener)
                 stack.callback(loop.remove_signal_handler, number)
             if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:
                 loop.add_signal_handler(_HANG_UP, _call_once, loop, _HANG_UP, heard)
                 stack.callback(loop.remove_signal_handler, _HANG_UP)
         except NotImplementedError:  # as on Windows
-            for number in _ENDING:
-                former = signal.signal(number, lambda *_: loop.call_soon_threadsafe(heard))
+            for number, listener in listeners.items():
+                former = signal.signal(number, lambda *_, listener=listener: loop.call_soon_threadsafe(listener))
                 stack.callback(signal.signal, number, former)
         yield
 
@@ -256,5 +258,5 @@ def _call_once(loop: asyncio.AbstractEventLoop, number: signal.Signals, heard: C
 
 def ignore_ending() -> None:
     """Ignore Ctrl-C, SIGTERM and SIGHUP in a process that its parent ends."""
-    for number in filter(None, (*_ENDING, _HANG_UP)):
+    for number in filter(None, (signal.SIGINT, signal.SIGTERM, _HANG_UP)):
         signal.signal(number, signal.SIG_IGN)

@@ -153,7 +153,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
         (
             "a,Kind,MET,ana\na,Kind,UNMET,ben\na,Short,MET,ana\n",
             ["--annotator", "majority"],
-            "(ana MET, ben UNMET): no label has a majority; remove one of them, or pass --annotator NAME",
+            "(ana MET, ben UNMET): no label has a majority; pass --annotator NAME, or import the labels into a",
         ),
     ],
 )
@@ -241,6 +241,11 @@ RUBRICS = {
     "rubric.tsv": "name\tweight\trequirement\nTone\t5\tIs kind.\nLength\t\tIs brief.\n",
     "rubric.jsonl": '{"name": "Tone", "weight": 5, "requirement": "Is kind."}\n'
     '{"name": "Length", "requirement": "Is brief."}\n',
+    "canvas.csv": "Rubric Name,Criteria Name,Criteria Description,Criteria Enable Range,"
+    "Rating Name,Rating Description,Rating Points,Rating Name,Rating Description,Rating Points\n"
+    "Style,Tone,Is kind.,FALSE,Full,Kind.,5,None,Rude.,0\nStyle,Length,,FALSE,Full,Short.,10,None,,0\n",
+    "es.yaml": "criterios:\n- {criterio: Tone, descripción: Is kind., puntos: 5}\n"
+    "- {criterio: Length, descripción: Is brief., puntos: ١٠}\n",
     "rubric": "- {name: Tone, weight: 5, requirement: Is kind.}\n- {name: Length, requirement: Is brief.}\n",
     "one.jsonl": '{"criteria": [{"name": "Tone", "weight": 5, "requirement": "Is kind."}, '
     '{"name": "Length", "requirement": "Is brief."}]}\n',

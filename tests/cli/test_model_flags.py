@@ -158,7 +158,7 @@ def _reward_once(words: list[str]) -> None:
         try:
             assert process.stdout is not None
             told = process.stdout.readline()
-            url = told.removeprefix("rewards at ").partition("/v1/")[0]
+            url = told.partition("rewards at ")[2].partition("/v1/")[0]
             [reward] = rewards_now(HttpRewards(url), [Sample("So.", Rubric([Criterion(requirement="Is kind.")]))])
             assert reward.value == 1.0
         finally:

@@ -28,7 +28,7 @@ RUBRIC = [{"requirement": "Is kind."}]
 @contextmanager
 def serving(*flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process of a service, and its address; it is killed at the end if it still runs."""
-    with announced(["serve", *flags], "rewards at ", **variables) as found:
+    with announced(["serve", *flags], "stop with Ctrl-C or SIGTERM; rewards at ", **variables) as found:
         yield found
 
 

@@ -237,6 +237,12 @@ def test_files_that_are_no_rubrics_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         Rubric.from_file(path)
     assert [problem.startswith(str(path)) for problem in error.value.problems] == [True, True]
+    path = tmp_path / "canvas.csv"
+    path.write_text(
+        "Rubric Name,Criteria Name,Criteria Description,Points\nEssay,Tone,Is kind.,2\nQuiz,Sum,Adds up.,1\n"
+    )
+    with pytest.raises(InputError, match=r"canvas\.csv: it has 2 rubrics by 'Rubric Name'"):
+        Rubric.from_file(path)
     nameless = io.StringIO("[]")
     with pytest.raises(ValueError, match="a name"):
         Rubric.from_file(nameless)
@@ -339,6 +345,11 @@ def test_whatever_is_read_becomes_a_rubric_or_an_input_error(value: Any) -> None
             },
             4,
             {"Top: Clear": 1, "Low: None": 0},
+        ),
+        (  # Google Classroom, without a description
+            {"title": "Spelling", "levels": [{"title": "Good", "points": 2}, {"title": "Poor", "points": 0}]},
+            2,
+            {"Good": 1, "Poor": 0},
         ),
         (  # FLASK
             {"Criteria": "Is it kind?", "weight": 3, "Scoring": {"1": "Rude.", "2": "Cool.", "3": "Kind."}},

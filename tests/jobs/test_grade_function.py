@@ -23,7 +23,6 @@ from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.jobs.grade import GradeSettings, grade, grade_async
 from autorubric.llm.records.ledger import Ledger
-from autorubric.runs import stopping
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
 
@@ -261,6 +260,20 @@ def test_a_run_that_is_stopped_keeps_what_was_answered_and_resumes(tmp_path: Pat
         assert endpoint.counts.requests == 20
 
 
+def test_a_run_that_is_stopped_does_not_retry_calls_in_flight(tmp_path: Path) -> None:
+    stop = Stop()
+
+    def stop_and_fail(body: dict[str, Any]) -> str:
+        stop()
+        return "503"
+
+    with LoopbackEndpoint(latency="fixed:0.2", faults=stop_and_fail).in_thread() as endpoint:
+        judge = f"judge@{endpoint.base_url}"
+        stopped = grade(TEXTS, rubric=RUBRIC, judge=judge, out=tmp_path / "run", stop=stop, concurrency=2)
+        assert endpoint.counts.requests <= 2
+    assert (stopped.stopped, stopped.successful_items, stop.abandoned) == ("interrupted", 0, 0)
+
+
 def test_a_run_that_is_stopped_counts_the_calls_that_it_has_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,12 +289,13 @@ def test_a_run_that_is_stopped_counts_the_calls_that_it_has_abandoned(
             stop()
 
     monkeypatch.setattr(Ledger, "_commit", commit_slowly)
-    monkeypatch.setattr(stopping, "GRACE_SECONDS", 0.2)
+    stop.within = 0.2
     with LoopbackEndpoint(latency="fixed:60").in_thread() as endpoint:
         judge = f"judge@{endpoint.base_url}"
         stopped = grade(TEXTS, rubric=RUBRIC, judge=judge, out=tmp_path / "run", stop=stop, progress=stop_in_flight)
         sent = endpoint.counts.requests
-    assert stopped.stopped == "interrupted"
+    calls = f"{sent} call" + "s" * (sent > 1)
+    assert stopped.stopped == f"interrupted; {calls} in flight abandoned, to be sent again on resume"
     assert stopped.summary is not None
     assert [(total.calls, total.failed) for total in stopped.summary.totals] == [(sent, sent)]
     assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["calls"] == sent > 0

@@ -139,6 +139,8 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
     [
         (b"id,text\n1\n2,a,b\n3,c\n", ["a.csv:2: the row has 1 cell", "a.csv:3: the row has 3 cells"]),
         (b"id,id,text\n1,2,3\n", ["a.csv:1: the header has 'id' more than once"]),
+        (b"R,R a,R b,R a,R b\n1,2,3,4,5\n", ["a.csv:1: the header has 'R a', 'R b' more than once"]),
+        (b"id,text,R a,R b,R a,R b\n1\n", ["a.csv:2: the row has 1 cell, the header has 6"]),
         (b'id,text\n1,"open\n2,b\n', ["a.csv:2: a quote that opens here is not closed"]),
         (b'id,text\n1,"say "hi""\n', ["a.csv:2: not valid CSV", "double each quote"]),
         (b"id,text\n1,caf\xe9\n", ["a.csv:2: byte 0xe9 at column 6 is not UTF-8"]),

@@ -55,6 +55,10 @@ DATASETS: dict[str, tuple[Callable[[RubricDataset], RubricDataset], str]] = {
         lambda d: changed(d, submission="New."),
         "dataset: changed in 1 of 4 earlier items; submission of item 2 (e2): 'Essay 2.' before, now 'New.'",
     ),
+    "submission of a moved item": (
+        lambda d: replace(d, items=[replace(d.items[2], submission="New."), *d.items[:2], *d.items[3:]]),
+        "dataset: changed in 1 of 4 earlier items; submission of item 2 (e2): 'Essay 2.' before, now 'New.'",
+    ),
     "prompt": (
         lambda d: replace(d, prompt="Say why."),
         "changed in 4 of 4 earlier items; prompt of item 0 (e0): 'Explain.' before, now 'Say why.'",

@@ -134,5 +134,7 @@ class Viewer(NamedTuple):
 @contextmanager
 def viewing(*runs: Path, flags: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Iterator[Viewer]:
     """The process of a view; it is killed at the end if it still runs."""
-    with announced(["view", *map(str, runs), *flags], "view at ", **(variables or {})) as (process, url):
+    with announced(
+        ["view", *map(str, runs), *flags], "stop with Ctrl-C or SIGTERM; view at ", **(variables or {})
+    ) as (process, url):
         yield Viewer(url, process)

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -18,12 +18,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from autorubric.background import new_event_loop, on_shutdown, wait_for
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, pluralize
 from autorubric.files import read_document
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
 from autorubric.files.remote import find_address, make_path
 from autorubric.runs.progress import ProgressDisplay
-from autorubric.runs.stopping import STOPPING, Stop
+from autorubric.runs.stopping import TERMINATED_WITHIN, Stop, StoppableRun
 from autorubric.settings import Flag, Settings, build_flag, list_kinds
 
 S = TypeVar("S", bound=Settings)
@@ -279,15 +279,20 @@ def run_with_display(
 class KeyboardStop(Stop):
     """Stops a run cleanly at Ctrl-C, SIGTERM or a closed terminal, and immediately at a second Ctrl-C or SIGTERM."""
 
-    _hearing = staticmethod(on_shutdown)
+    def _listen(self, run: StoppableRun) -> AbstractContextManager[None]:
+        return on_shutdown(lambda: self._announce_and_stop(run), lambda: self._stop_soon(run))
 
-    def _announce_and_stop(self) -> None:
+    def _stop_soon(self, run: StoppableRun) -> None:
+        """Stop at SIGTERM, which a kill follows."""
+        self.within = TERMINATED_WITHIN
+        self._announce_and_stop(run)
+
+    def _announce_and_stop(self, run: StoppableRun) -> None:
         if self.requested:
             print(
-                "exiting now; saved replies are kept, and the same command resumes the run",
+                f"exiting now; abandoned {pluralize(run.count_in_flight(), 'call')} in flight; "
+                "saved replies are kept, and the same command resumes the run",
                 file=sys.stderr,
             )
             raise KeyboardInterrupt
-        self()
-        with suppress(OSError):  # its terminal may be closed
-            print(STOPPING, file=sys.stderr)
+        super()._announce_and_stop(run)

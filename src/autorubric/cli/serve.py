@@ -22,7 +22,7 @@ def serve(settings: ServeSettings) -> int:
     """
 
     def announce(sentence: str) -> None:
-        print(f"{sentence}; stop with Ctrl-C or SIGTERM", flush=True)
+        print(f"stop with Ctrl-C or SIGTERM; {sentence}", flush=True)
 
     with ProgressDisplay(announce=print) as display:
         engine = run(serve_async(settings, progress=display, announce=announce))

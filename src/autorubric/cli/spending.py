@@ -41,7 +41,9 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         print(f"collect them with:\n  {again}")
         return EXIT_DETACHED
     how, again = build_resume_command(stopped or "", again or "")
-    print("interrupted" if interrupted else f"stopped: {strip_advice(stopped or '')}")
+    why = strip_advice(stopped or "")
+    interruption = why if why.startswith("interrupted") else "interrupted"
+    print(interruption if interrupted else f"stopped: {why}")
     if advice:
         print(advice)
     print(f"resume with{how}:\n  {again}")

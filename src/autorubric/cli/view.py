@@ -21,7 +21,7 @@ def view(settings: ViewSettings) -> int:
     from autorubric.view.view_server import serve_view
 
     def announce(url: str) -> None:
-        print(f"view at {url}; stop with Ctrl-C or SIGTERM", flush=True)
+        print(f"stop with Ctrl-C or SIGTERM; view at {url}", flush=True)
 
     run(serve_view(settings.model_copy(update={"announce": announce})))
     return 0

@@ -8,8 +8,9 @@ from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.misread_keys import OF_SCORE, find_misread, find_usual_keys, read_weights
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_weight
+from autorubric.files.keys import find_nearest_key
 from autorubric.rows.columns import fold_column, fold_name
-from autorubric.rows.record import WEIGHT_KEYS
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 SCORES = range(1, 6)
 _LEVELS = re.compile(
@@ -106,6 +107,9 @@ def read_scale(entry: dict[str, Any]) -> dict[str, Any]:
         {"label": label, "value": (level.number - lowest) / (highest - lowest), "metadata": dict(level.rest)}
         for label, level in zip(labels, levels, strict=True)
     ]
+    titles = find_usual_keys(tuple(rest), NAME_KEYS)
+    if titles and not any(key in TEXT_KEYS or find_nearest_key(key, TEXT_KEYS) for key in map(fold_name, rest)):
+        rest["description"] = rest[titles[0]]  # the levels describe it, as in Google Classroom
     if rest.get("ignore_for_scoring") is True:  # as in Canvas
         return rest | dict.fromkeys(find_usual_keys(tuple(rest), WEIGHT_KEYS) or ["weight"], 0.0)
     has_weight = read_weights([rest]) != [None] or (lowest and any(find_misread(rest, {"options": levels})))

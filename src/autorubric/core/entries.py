@@ -43,7 +43,7 @@ POINTS = Names(("criterion",), ("points",))
 USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
 """The names that files use."""
 _OWN = frozenset(Criterion.model_fields)
-_HEADINGS = ("criteri", "kriteri", "critère", "critéri", "критери", "観点", "評価項目", "평가항목")
+HEADINGS = ("criteri", "kriteri", "critère", "critéri", "критери", "観点", "評価項目", "평가항목", "المعيار")
 _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
@@ -69,7 +69,7 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
     keys = [find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
     texts, weights, titles = ([key for key in found if entry[key] not in (None, "")] for found in keys)
     if len(texts) == 2 and not titles:
-        heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith(_HEADINGS))
+        heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith(HEADINGS))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
     problems = [
         f"{texts[0]}={entry[texts[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
@@ -256,7 +256,8 @@ def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
         [{'criterion': 'Is kind.', 'points': 2}, {'criterion': 'Is brief.'}]
     """
     is_table = all(isinstance(column, list) for column in data.values()) and not {*HOLDERS, "sections"} & data.keys()
-    if not is_table or not find_parts(data)[0].text:
+    text = find_parts(data)[0].text if is_table else ""
+    if not text or any(isinstance(cell, Mapping) for cell in data[text]):
         return []
     lengths = {key: len(column) for key, column in data.items()}
     if len({*lengths.values()}) > 1:
@@ -298,6 +299,9 @@ def read_rubric_file(path: str | Path, *, what: str = "Rubric file") -> Any:
         raise InputError(problems)
     if found.is_table and (wholes := [*find_wholes(rows)]):
         raise InputError(wholes)
+    rubrics = {str(row["Rubric Name"]) for row in rows if found.is_table and "Rubric Name" in row}
+    if len(rubrics) > 1:
+        raise InputError(f"{found.name}: it has {len(rubrics)} rubrics by 'Rubric Name'; write each to its own file")
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
     if without and len(without) < len(rows):
         message = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"

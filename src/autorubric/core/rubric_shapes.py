@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, read_scale, read_scored_criterion
-from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries
+from autorubric.core.entries import HEADINGS, USUAL, find_parts, is_foreign, read_columns, read_entries
 from autorubric.core.entry_kinds import OF_ANSWERS, find_answers, read_headings
 from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import (
@@ -22,12 +22,13 @@ from autorubric.core.misread_keys import (
     find_stray_keys,
     find_total_rows,
     find_uneven_weights,
+    find_usual_keys,
     read_weights,
 )
 from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.columns import ROLES, find_weight_columns, join_names
+from autorubric.rows.columns import ROLES, find_weight_columns, fold_name, join_names
 from autorubric.rows.reading import unwrap_rows
 from autorubric.rows.record import HOLDERS, find_rubric, is_blank
 
@@ -197,11 +198,12 @@ def _dump_option(option: CriterionOption) -> dict[str, Any]:
 
 def _find_holder(data: Mapping[str, Any], inside: str) -> str:
     """Return the key of the criteria in a mapping: the first one that is not empty, else the first one."""
+    lists = [key for key in find_usual_keys(tuple(data), USUAL.text) if isinstance(data[key], list)]
+    plurals = [key for key in lists if fold_name(key).startswith(HEADINGS)]  # in other languages
     for key in data:
-        if isinstance(key, str) and find_nearest_key(key, _RUBRIC_KEYS):
+        if isinstance(key, str) and key not in plurals and find_nearest_key(key, _RUBRIC_KEYS):
             raise InputError(describe_unknown_key(key, _RUBRIC_KEYS, "the rubric"))
-    there = [key for key in _HOLDERS if key in data]
-    if there:
+    if there := [key for key in _HOLDERS if key in data] or plurals:
         holder = next((key for key in there if data[key]), there[0])
         known = (holder, "guidelines", "metadata")
         strangers = {key: value for key, value in data.items() if key not in known and value != data[holder]}

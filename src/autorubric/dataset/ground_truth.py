@@ -184,10 +184,18 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
             alike = [own for own in labels if parse_number(own) == number]
             alike = alike or _find_by_points(options, number)
         meant = alike[0] if len(alike) == 1 else None
-    note = f"label {word!r} is read as {meant}"
-    if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
-        notes.append(note)
+    if notes is not None and meant is not None and meant.casefold() != word.casefold():
+        _add_reading(notes, f"{word!r} is read as {meant}")
     return meant
+
+
+def _add_reading(notes: list[str], reading: str) -> None:
+    """Add how a label is read to the one note on labels."""
+    place = next((at for at, note in enumerate(notes) if note.startswith("label ")), None)
+    if place is None:
+        notes.append(f"label {reading}")
+    elif reading not in notes[place].removeprefix("label ").split(", "):
+        notes[place] += f", {reading}"
 
 
 def _find_by_points(options: Sequence[CriterionOption], points: float) -> list[str]:

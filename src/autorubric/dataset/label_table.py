@@ -133,7 +133,8 @@ class _LabelJoin:
         votes = ", ".join(f"{who or 'one'} {label}" for who, label in by_annotator.items())
         what = "annotators disagree; pass --annotator NAME or majority"
         if self._annotator == MAJORITY:
-            what = "no label has a majority; remove one of them, or pass --annotator NAME"
+            what = "no label has a majority; pass --annotator NAME, or import the labels into a graded run, where "
+            what += "ties stay open: autorubric labels RUN --import FILE"
         last = self._first[place, at, [*by_annotator][-1]]
         where = f"{last}: item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
         self._problems.append(f"{where} ({votes}): {what}")

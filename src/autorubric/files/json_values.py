@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeGuard
+from unicodedata import decimal
 from uuid import UUID
 
 from autorubric.errors import InputError
@@ -120,22 +121,26 @@ _UNITS = re.compile(
 )
 _MINUS = re.compile(r"^\s*[\u2010-\u2013\u2212]")
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # full-width ASCII, as in East Asian texts
+_DIGIT = re.compile(r"(?![0-9])\d")
 _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*)", re.ASCII)
 
 
 def as_weight(value: object) -> float | None:
-    """Parse a weight as spelled in files: in percent or points, with decimal comma, full-width digits or any minus.
+    """A weight as files spell it: in percent or points, with a decimal comma, digits of any script or any minus sign.
 
     Ambiguous weights give None: a comma before three digits may separate thousands, `1/3` may be 1 of 3 points.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")
         (60.0, 2.5, -3.0, 5.0, 20.0)
-        >>> as_weight("３"), as_weight("–2"), as_weight("1,000"), as_weight("1/3"), as_weight(True)
-        (3.0, -2.0, None, None, None)
+        >>> as_weight("３"), as_weight("५"), as_weight("–2"), as_weight("1,000"), as_weight("1/3"), as_weight(True)
+        (3.0, 5.0, -2.0, None, None, None)
     """
     if isinstance(value, str):
-        value = _COMMA.sub(r"\1.\2", _UNITS.sub("", _MINUS.sub("-", value.translate(_WIDE))))
+        value = _COMMA.sub(
+            r"\1.\2",
+            _UNITS.sub("", _MINUS.sub("-", _DIGIT.sub(lambda digit: str(decimal(digit[0])), value.translate(_WIDE)))),
+        )
     return as_number(value)
 
 

@@ -19,7 +19,7 @@ from autorubric.llm.sharing import Amount
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
-from autorubric.runs.stopping import GRACE_SECONDS, Stop, StoppableRun
+from autorubric.runs.stopping import TERMINATED_WITHIN, Stop, StoppableRun
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
@@ -94,7 +94,11 @@ class WorkerProcesses(StoppableRun):
         """Stop at the user's request."""
         self.interrupted = True
         for worker in self._shards:
-            worker.tell(stop=True)
+            worker.tell(stop=self.within)
+
+    def count_in_flight(self) -> int:
+        """Return how many calls models are working on."""
+        return self._build_state().in_flight
 
     def expect(self, digest: Callable[[], str]) -> None:
         """Set the function that computes the digest of the input, which all processes must read."""
@@ -114,9 +118,13 @@ class WorkerProcesses(StoppableRun):
                 return
             with worker.started(_MODULE, self._build_order(worker)) as process:
                 if self.interrupted:
-                    worker.tell(stop=True)
-                while (message := await worker.words.get()) is not None:
-                    self._read_message(worker, message)
+                    worker.tell(stop=self.within)
+                try:
+                    while (message := await worker.words.get()) is not None:
+                        self._read_message(worker, message)
+                except asyncio.CancelledError:
+                    worker.tell(stop=0.0)
+                    raise
             code = process.returncode
             self._lender.drop(worker)
             if worker.end is not None:
@@ -174,6 +182,7 @@ class WorkerProcesses(StoppableRun):
         self.advice = next(filter(None, (end.get("advice") for end in ends)), "")
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
+        self.note_abandoned(sum(end.get("abandoned", 0) for end in ends))
 
     def _read_spent(self) -> Spending:
         spent = Spending()
@@ -200,8 +209,8 @@ class WorkerProcesses(StoppableRun):
         )
 
 
-_BACKSTOP = GRACE_SECONDS + 20.0
-"""Seconds after which a process without its parent is forced to exit."""
+_BACKSTOP = TERMINATED_WITHIN + 20.0
+"""Seconds after which a process without its parent is forced to end."""
 
 
 async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +219,12 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
 
     def receive(message: dict[str, Any]) -> None:
         if "stop" in message:
+            stop.within = message["stop"]
             stop()
+
+    def end_soon() -> None:
+        stop.within = TERMINATED_WITHIN
+        stop()
 
     def report(state: RunState) -> None:
         talk.say(state=asdict(state))
@@ -218,9 +232,10 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     expected_input.set(order["input"])
     base = Path(order["base"]) if order["base"] else None
     talk.share(order["processes"], base, left=Amount(*order["left"]))
-    talk.listen(receive, stop, _BACKSTOP)
+    talk.listen(receive, end_soon, _BACKSTOP)
     model, job = load_job(order["command"])
-    return _describe_end(await job(model.from_values({**order["settings"], "progress": report, "stop": stop})))
+    result = await job(model.from_values({**order["settings"], "progress": report, "stop": stop}))
+    return _describe_end(result) | ({"abandoned": stop.abandoned} if stop.abandoned else {})
 
 
 def _describe_end(result: Any) -> dict[str, Any]:

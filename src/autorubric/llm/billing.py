@@ -216,6 +216,7 @@ class Activity:
         waiting: open calls that wait for a slot, a rate limit or a retry.
         retries: attempts that were followed by another one.
         rate_limited: those of them that hit a rate limit.
+        abandoned: calls that were cancelled in flight.
     """
 
     open: int = 0
@@ -230,6 +231,7 @@ class Activity:
     waiting: int = 0
     retries: int = 0
     rate_limited: int = 0
+    abandoned: int = 0
 
     @property
     def in_flight(self) -> int:

@@ -62,16 +62,18 @@ def read_cells(
     header: list[str] | None = None
     for line, cells in rows:
         if header is None:
-            header, first, named = _read_header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
+            header, width = _read_header(cells, f"{name}:{line}")
+            first, named = line, sum(map(bool, map(str.strip, cells)))
+            fewest = header.index(header[-width]) if width else len(header)
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
             advice = "delete lines above the header, or name the columns"
             raise InputError(f"{name}:{first}: the header names 1 of {len(header)} columns; {advice}")
-        elif len(cells) != len(header):
+        elif not fewest <= len(cells) <= len(header):
             counts = f"the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}"
             problems.append(f"{name}:{line}: {counts}; check for quotes and delimiters in the text")
         else:
             try:
-                yield line, {key: _read_cell(key, cell) for key, cell in zip(header, cells, strict=True)}
+                yield line, _read_groups(header, cells, width) if width else _read_cells(header, cells)
             except InputError as error:
                 problems += (f"{name}:{line}: {problem}" for problem in error.problems)
     if header is None:
@@ -149,14 +151,46 @@ def _describe_csv_error(error: csv.Error, span: int) -> str:
     return f"not valid CSV ({words}); double each quote inside a quoted cell"
 
 
-def _read_header(cells: list[str], where: str) -> list[str]:
+def _read_header(cells: list[str], where: str) -> tuple[list[str], int]:
+    """The names of the columns, and how many of them form a group that is repeated to the end; 0 if none does."""
     if len(cells) > _MOST_COLUMNS:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
     # As in pandas, which writes its index without a name; accents are composed, as users type them.
     names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
-    if repeated := [repr(name) for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{where}: the header has {', '.join(repeated)} more than once; rename a column")
-    return names
+    width = _count_group(names)
+    if not width and (repeated := _list_repeated(names)):
+        listed = ", ".join(map(repr, repeated))
+        raise InputError(f"{where}: the header has {listed} more than once; rename a column")
+    return names, width
+
+
+def _list_repeated(names: list[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _count_group(names: list[str]) -> int:
+    """The width of a group of columns that begin with one word and are repeated to the end; 0 if there is none."""
+    group = _list_repeated(names)
+    if len(group) < 2:
+        return 0
+    start, head = names.index(group[0]), group[0].partition(" ")[0]
+    is_whole = names[start:] == group * ((len(names) - start) // len(group))
+    is_one = head not in names[:start] and all(name.startswith(f"{head} ") for name in group)
+    return len(group) if is_whole and is_one else 0
+
+
+def _read_groups(header: list[str], cells: list[str], width: int) -> dict[str, Any]:
+    """A row with repeated groups of columns as one list, as in Canvas: `Rating Name, Rating Points, Rating Name`."""
+    start, names = header.index(header[-width]), header[-width:]
+    head = names[0].partition(" ")[0]
+    groups = [cells[place : place + width] for place in range(start, len(cells), width)]
+    parts = [name.removeprefix(head).strip() for name in names]
+    entries = [dict(zip(parts, group, strict=False)) for group in groups if any(map(str.strip, group))]
+    return {**_read_cells(header[:start], cells[:start]), head: entries}
+
+
+def _read_cells(header: list[str], cells: list[str]) -> dict[str, Any]:
+    return {key: _read_cell(key, cell) for key, cell in zip(header, cells, strict=True)}
 
 
 def _read_cell(column: str, cell: str) -> Any:

@@ -25,14 +25,14 @@ TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS = (
     tuple(names.split())
     for names in (
         "requirement criterion description text rubric_item rubric_str criteria criterion_description criterion_text "
-        "long_description sub_criterion subcriterion indicator "
+        "criteria_description long_description sub_criterion subcriterion indicator "
         "描述 标准 准则 要求 说明 评分标准 评价标准 评分点 得分点 観点 評価項目 評価基準 基準 説明 "
         "평가항목 평가기준 기준 설명 "
         "kriterium kriterien critère critères criterio criterios critério critérios критерий критерии "
-        "beschreibung descripción descrição descrizione описание",
+        "beschreibung descripción descrição descrizione описание المعيار الوصف",
         "weight points score 权重 分值 分数 配点 重み 배점 가중치 gewicht gewichtung punkte poids pondération barème "
-        "peso ponderación puntos puntaje pontos punti punteggio вес баллы балл",
-        "name title heading 标题 名称 评分项 评价指标 指标 titel titre título titolo",
+        "peso ponderación puntos puntaje pontos punti punteggio вес баллы балл الدرجة الوزن",
+        "name title heading criteria_name 标题 名称 评分项 评价指标 指标 titel titre título titolo",
     )
 )
 
@@ -196,12 +196,20 @@ def is_blank(value: Any) -> bool:
 def is_sentence(value: Any) -> bool:
     """Return whether a text, or a list, has more than two words, or eight Chinese, Japanese or Korean characters.
 
+    A date or a fraction is not a sentence: most of its words have no letters.
+
     Example:
         >>> is_sentence("Why is it late?"), is_sentence(["too late"]), is_sentence("回答必须指出两个原因")
         (True, False, True)
+        >>> is_sentence("1 / 1"), is_sentence("1 January 2025 10:00 AM")
+        (False, False)
     """
     text = " ".join(map(str, value)) if isinstance(value, list) else value
-    return isinstance(text, str) and (len(text.split()) > 2 or len(_CJK.findall(text)) > 7)
+    if not isinstance(text, str):
+        return False
+    words = text.split()
+    with_letters = sum(any(map(str.isalpha, word)) for word in words)
+    return (len(words) > 2 and 2 * with_letters > len(words)) or len(_CJK.findall(text)) > 7
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")

@@ -222,8 +222,9 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
     if len(gone) + len(new) == len(old):
         rest = f"has {len(new):,} of the {pluralize(len(old), 'earlier item')}, item {gone[0]} is missing"
         return [f"dataset: {rest}; pass the others too, perhaps with a higher --limit (in Python: limit)"]
-    differences = _find_differences(before, now, gone[0]) if gone[0] < len(new) else iter(())
-    example = next(differences, f"item {gone[0]} {'has changed' if gone[0] < len(new) else 'is missing'}")
+    place = _find_same_item(before, now, gone[0])
+    differences = iter(()) if place is None else _find_differences(before, now, gone[0], place)
+    example = next(differences, f"item {gone[0]} {'is missing' if place is None else 'has changed'}")
     return [f"dataset: changed in {len(gone):,} of {pluralize(len(old), 'earlier item')}; {example}"]
 
 
@@ -276,18 +277,26 @@ def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
     return criterion.model_dump(mode="json", exclude={"tags": True, "options": {"__all__": {"metadata"}}})
 
 
-def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
-    """Describe the changes of the item at an index: its texts, then its criteria."""
+def _find_same_item(before: RubricDataset, now: RubricDataset, index: int) -> int | None:
+    """Return the place of an earlier item now, by its id, else by its index; None if it is missing."""
+    places = [place for place, item in enumerate(now) if item.id == before[index].id]
+    if before[index].id and any(item.id for item in now):
+        return places[0] if len(places) == 1 else None
+    return index if index < len(now) else None
+
+
+def _find_differences(before: RubricDataset, now: RubricDataset, index: int, place: int) -> Iterator[str]:
+    """Yield how the item at an index has changed, which is at `place` now: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
-        ("submission", before[index].submission, now[index].submission),
-        ("prompt", before.get_item_prompt(index), now.get_item_prompt(index)),
-        ("reference", before.get_item_reference_submission(index), now.get_item_reference_submission(index)),
+        ("submission", before[index].submission, now[place].submission),
+        ("prompt", before.get_item_prompt(index), now.get_item_prompt(place)),
+        ("reference", before.get_item_reference_submission(index), now.get_item_reference_submission(place)),
     )
     for name, old, new in texts:
         if old != new:
             yield f"{name} {of}: {_quote_text(old)} before, now {_quote_text(new)}"
-    rubrics = before.get_item_rubric(index), now.get_item_rubric(index)
+    rubrics = before.get_item_rubric(index), now.get_item_rubric(place)
     if _serialize_rubric(rubrics[0]) == _serialize_rubric(rubrics[1]):
         return
     if len(rubrics[0]) != len(rubrics[1]):

@@ -8,11 +8,12 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from autorubric.background import on_interrupt
+from autorubric.errors import pluralize
 from autorubric.llm.batches.setting import DETACHED, is_left_open
 from autorubric.llm.failure_groups import HIGHER, find_advice
 from autorubric.llm.sharing import Amount, sharing
@@ -24,12 +25,10 @@ if TYPE_CHECKING:
     from autorubric.llm.request import Failure
 
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
-GRACE_SECONDS = 10.0
-"""Seconds that requests in flight may take to end after a stop."""
+TERMINATED_WITHIN = 25.0
+"""Seconds that calls in flight may take to end after SIGTERM: Slurm and Kubernetes kill after 30."""
 
-_GRACE = f"requests in flight have {GRACE_SECONDS:.0f} s to finish, and their replies are saved"
-STOPPING = f"\nstopping: {_GRACE}; press Ctrl-C again to exit now"
-_CANCELLED = f"the run was cancelled: {_GRACE}; cancel it again to end it now"
+_POLL_SECONDS = 0.5
 
 _LOG = logging.getLogger("autorubric.runs")
 
@@ -69,6 +68,24 @@ def strip_advice(stopped: str) -> str:
     return stopped.partition(HIGHER)[0]
 
 
+def build_stop_notice(in_flight: int, within: float | None = None, again: str = "press Ctrl-C again") -> str:
+    """Return what a run that is being stopped still waits for, and how to end it now.
+
+    Example:
+        >>> build_stop_notice(2)
+        'waiting for 2 calls in flight; press Ctrl-C again to abandon them, which sends them again on resume'
+        >>> build_stop_notice(1, 25.0).partition(";")[0]
+        'waiting up to 25 s for 1 call in flight'
+        >>> build_stop_notice(0)
+        'no call is in flight'
+    """
+    if not in_flight:
+        return "no call is in flight"
+    most = "" if within is None else f" up to {within:.0f} s"
+    abandon = f"{again} to abandon them, which sends them again on resume"
+    return f"waiting{most} for {pluralize(in_flight, 'call')} in flight; {abandon}"
+
+
 @dataclass(kw_only=True)
 class StoppableRun(ABC):
     """A run of many requests that can be stopped by the user, a budget or a refused key.
@@ -78,6 +95,7 @@ class StoppableRun(ABC):
         stopped: why the run stopped; None if it did not.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
+        within: seconds that calls in flight may take to end after a stop; None waits until they end.
         advice: what to do about the failure that stopped the run.
         needed: the worst-case cost of a call in another process of the run that the budget did not cover.
     """
@@ -86,6 +104,7 @@ class StoppableRun(ABC):
     stopped: str | None = None
     interrupted: bool = False
     refused: bool = False
+    within: float | None = None
     advice: str = ""
     needed: Amount = Amount()  # noqa: RUF009 - immutable
 
@@ -104,11 +123,23 @@ class StoppableRun(ABC):
         self.interrupted = True
         self.stop("interrupted")
 
-    def interrupt_gracefully(self) -> None:
-        """Stop at the user's request, and give requests in flight `GRACE_SECONDS` to finish."""
+    def count_in_flight(self) -> int:
+        """Return how many calls models are working on."""
+        return sum(role.in_flight for role in self.activity)
+
+    def interrupt_gracefully(self, within: float | None = None) -> None:
+        """Stop at a person's request: calls in flight end, but are not retried."""
+        self.within = within
         self.interrupt()
         if self.executor is not None:
-            asyncio.get_running_loop().call_later(GRACE_SECONDS, self.executor.abandon, "interrupted")
+            self._abandon_retries(self.executor)
+            if within is not None:
+                asyncio.get_running_loop().call_later(within, self.executor.abandon, "interrupted")
+
+    def _abandon_retries(self, executor: Executor) -> None:
+        executor.stop("interrupted")  # again, for calls that have begun to wait for a retry
+        if any(role.open for role in self.activity):
+            asyncio.get_running_loop().call_later(_POLL_SECONDS, self._abandon_retries, executor)
 
     def stop(self, reason: str) -> None:
         """Start no further record and send no further call; calls in flight finish."""
@@ -138,11 +169,14 @@ class StoppableRun(ABC):
             self.executor.trials.stop = self.end_with  # also where nobody reads the failure
         if self.executor is not None and self.executor.budget is not None:
             self.executor.budget.is_estimated = True
-        with (stop or Stop()).bound(self):
+        stop = stop or Stop()
+        with stop.bound(self):
             async with reported(progress, lambda: self._add_outages(state())), abandon_on_error(self.executor):
                 await self._execute_or_stop()
                 if self.interrupted and self.executor is not None:
                     await self.executor.drain()  # totals include the calls that were abandoned
+                    stop.abandoned = sum(role.abandoned for role in self.activity)
+                    self.note_abandoned(stop.abandoned)
                 self.note_budget(state())
 
     async def _execute_or_stop(self) -> None:
@@ -154,8 +188,9 @@ class StoppableRun(ABC):
             if self.interrupted or work.done():
                 work.cancel()
             else:
-                if any(role.in_flight for role in self.activity):
-                    _LOG.warning(_CANCELLED)
+                if in_flight := self.count_in_flight():
+                    notice = build_stop_notice(in_flight, again="cancel it again")
+                    _LOG.warning("the run was cancelled: %s", notice)
                 self.interrupt_gracefully()
             await asyncio.gather(work, return_exceptions=True)  # passes on a second cancellation
             raise
@@ -173,6 +208,11 @@ class StoppableRun(ABC):
     def _add_outages(self, state: RunState) -> RunState:
         outages = self.executor and self.executor.trials.outages
         return replace(state, outage=format_outages(outages)) if outages else state
+
+    def note_abandoned(self, calls: int) -> None:
+        """Say in `stopped` how many calls an interrupted run has abandoned."""
+        if calls and self.stopped == "interrupted":
+            self.stopped = f"interrupted; {pluralize(calls, 'call')} in flight abandoned, to be sent again on resume"
 
     def note_budget(self, state: RunState) -> None:
         """If the budget does not cover the next call, say which one should be enough for what is left to do."""
@@ -206,7 +246,13 @@ class StoppableRun(ABC):
 class Stop:
     """Stops a run cleanly: pass it as `stop=` and call it, from any thread.
 
-    Requests in flight have ten seconds to finish; all replies are recorded, and the same call resumes the run.
+    No further call is made. Calls in flight end, each within its `timeout`, or are abandoned after `within` seconds
+    if that is set. All replies are recorded, and the same call resumes the run.
+
+    Attributes:
+        requested: whether it was called.
+        within: seconds that calls in flight may take to end; None waits until they end.
+        abandoned: calls in flight that were abandoned; each is sent again when the run is resumed.
 
     Example:
         >>> stop = Stop()
@@ -216,8 +262,9 @@ class Stop:
     """
 
     requested = False
+    within: float | None = None
+    abandoned = 0
     _told: tuple[asyncio.AbstractEventLoop, Callable[[], object]] | None = None
-    _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(on_interrupt)
 
     def __call__(self) -> None:
         """Stop the run; a run that has not started yet ends immediately."""
@@ -228,9 +275,13 @@ class Stop:
 
     @contextmanager
     def bound(self, run: StoppableRun) -> Iterator[None]:
-        """Within the `with` block, a call of this object or Ctrl-C stops `run`."""
-        with self.heard_by(run.interrupt_gracefully), self._hearing(self._announce_and_stop):
+        """Within the block, calling this object or Ctrl-C stops `run`."""
+        with self.heard_by(lambda: run.interrupt_gracefully(self.within)), self._listen(run):
             yield
+
+    def _listen(self, run: StoppableRun) -> AbstractContextManager[None]:
+        """Within the block, a Ctrl-C passed on by a synchronous call in a notebook stops the run."""
+        return on_interrupt(lambda: self._announce_and_stop(run))
 
     @contextmanager
     def heard_by(self, heard: Callable[[], object]) -> Iterator[None]:
@@ -243,7 +294,7 @@ class Stop:
         finally:
             self._told = None
 
-    def _announce_and_stop(self) -> None:
-        """Stop after a Ctrl-C that a synchronous call in a notebook passed on."""
-        print(STOPPING, file=sys.stderr)
+    def _announce_and_stop(self, run: StoppableRun) -> None:
         self()
+        with suppress(OSError):  # its terminal may be closed
+            print(f"\nstopping: {build_stop_notice(run.count_in_flight(), self.within)}", file=sys.stderr)
