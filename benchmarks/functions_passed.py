@@ -28,7 +28,7 @@ CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
 _ABOVE_THEIR_GOALS = ("synthesize",)
 """The numbers in the guide."""
-GUARD = {"grade": 74, "agree": 150, "synthesize": 410}
+GUARD = {"grade": 74, "agree": 150, "synthesize": 411}
 """Guards against growth: a few functions above the counts when these were last lowered."""
 _STAND_IN = f"{SOURCE}/testing/"
 
