@@ -373,6 +373,8 @@ TEXTS = ["Mentions the moon.", "Mentions the wind."]
         ("Rubric Weights", (3, "-1"), TEXTS, True),
         ("points", "[3, -1]", json.dumps(TEXTS), True),
         ("max_points", [3, 1], TEXTS, True),
+        ("Gewichte", [3, -1], TEXTS, True),
+        ("scores", [3, 1], TEXTS, False),
         ("checkpoints", [3, 1], TEXTS, False),
         ("weights", [3], TEXTS, False),
         ("weights", [3, None], TEXTS, False),
