@@ -96,7 +96,7 @@ def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: fl
     grader = CriterionGrader(judge=CriterionJudge(model, "judge"))
     source = Rewarder(grader, ask_again=ask_again)
     rubric = rubric_from(RUBRIC, "here")
-    with pytest.raises(RewardFailed, match=r"can give none: .*unreachable: no answer"):
+    with pytest.raises(RewardFailed, match=r"cannot give one: .*unreachable: no answer"):
         rewards_now(source, [Sample("right", rubric)])
     away[0] = False
     with pytest.raises(RewardFailed) if expected is None else nullcontext():
