@@ -87,6 +87,7 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     ("\ufeff" + said("MET"), MET),
     ('{"explanation": "全角标点。"，"criterion_status": "MET"}', MET),
     (r'{"explanation": "Mixtral\_s escapes.", "criterion\_status": "CANNOT\_ASSESS"}', CANNOT),
+    ('{"explanation": "So.", "criterion_status": "MET" (it names two)}', MET),
     # The form of the prompt is repeated first.
     (f'Form: {{"explanation": "...", "criterion_status": "..."}}\n\n{said("UNMET")}', UNMET),
     # Other keys that mean the same, and other wrappers.
@@ -126,6 +127,9 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("The criterion is met."), "unreadable"),
     (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
     (Reply("MET. UNMET."), "unreadable"),
+    (Reply('{"explanation": "So.", "criterion_status": "MET" (partly)}'), "unreadable"),
+    (Reply('{"explanation": "So.", "criteria_met": true or false}'), "unreadable"),
+    (Reply('{"explanation": "So.", "criteria_met": ~true}'), "unreadable"),
     *(
         (Reply(text), "unreadable")
         for text in (
@@ -446,6 +450,15 @@ SCALED_TEXTS: list[tuple[tuple[str, ...], str, str | None]] = [
     *((HALF, f"So.\n\n{text}", "1.5") for text in ("Score: 1.5", "\\boxed{1.5}", "[[1.5]]", "The score is 1.5")),
     (SIGNED, "It is against.\n\nScore: -1", "-1"),
     (SIGNED, '{"explanation": "So.", "selected_option": −1}', "-1"),
+    # A repair of broken JSON leaves out what is next to the number; it must not change it.
+    *(
+        (WORDS, f'{{"explanation": "So.", "selected_option": {value}}}', None)
+        for value in ("1 or 2", "~1", ">1", "1 - 2", "1–2", "1, 2", "1 (or 2)", '"1" or "2"', "1+", "1?", "1 maybe 2")
+    ),
+    *(
+        (WORDS, f'{{"explanation": "So.", "selected_option": {value}}}', "2 - good")
+        for value in ("2 (good)", "2 - good", "2 (partly)", "2 // names 3 of 4", "2 (not 1)", "2.")
+    ),
     (HALF, f"I choose option 1.5.\n{chosen(1.5)}", "1.5"),
     (HALF, f"I choose option 1.5.\n{chosen(1)}", None),
     (SIGNED, f"I choose option -1.\n{chosen(-1)}", "-1"),
