@@ -399,6 +399,8 @@ NUMBERED: list[tuple[tuple[str, ...], list[float]]] = [
     (("0分", "1分"), [0, 1]),
     (("N/A", "1", "2"), [99, 1, 2]),
     (("None", "1 cause", "2 causes", "3 or more"), [99, 1, 2, 3]),
+    (("Level 0", "Level 1: fair", "Level 2"), [0, 1, 2]),
+    (("等级0", "等级1"), [0, 1]),
     # Positions.
     (("1 - poor", "2 - fair", "3 - good", "N/A"), [1, 2, 3, 4]),
     (("1", "2", "Other"), [1, 2, 3]),
@@ -408,7 +410,8 @@ NUMBERED: list[tuple[tuple[str, ...], list[float]]] = [
     (("2nd", "1st"), [1, 2]),
     (("2,000", "1,000"), [1, 2]),
     (("Poor", "1 error", "Excellent"), [1, 2, 3]),
-    (("Grade 0", "Grade 1"), [1, 2]),
+    (("Grade 0", "Level 1"), [1, 2]),
+    (("Level 0-1", "Level 2", "Level 3"), [1, 2, 3]),
 ]
 
 
@@ -418,7 +421,7 @@ def test_a_scale_of_other_numbers_than_the_positions_has_these(labels: tuple[str
     assert [*shown.numbers] == numbers
     lines = shown.text.splitlines()
     assert lines == [
-        label if shown.scale and label not in ("N/A", "None") else f"{number}. {label}"
+        label if shown.scale and not label[0].isalpha() else f"{number}. {label}"
         for label, number in zip(labels, numbers, strict=True)
     ]
 
@@ -426,6 +429,7 @@ def test_a_scale_of_other_numbers_than_the_positions_has_these(labels: tuple[str
 HALF = ("0", "0.5", "1", "1.5", "2", "N/A")
 WORDS = ("0 - poor", "1 - fair", "2 - good", "3 - great")
 SIGNED = ("-1", "0", "1")
+LEVELS = ("Level 0 - poor", "Level 1 - fair", "Level 2 - good")
 # Labels, a value of selected_option, and the label of the option; None for unreadable.
 SCALED: list[tuple[tuple[str, ...], object, str | None]] = [
     *(
@@ -442,6 +446,11 @@ SCALED: list[tuple[tuple[str, ...], object, str | None]] = [
     *((WORDS, value, None) for value in (4, "2 - fair", "fair or good", "2-", "2/4")),
     *((SIGNED, value, "-1") for value in (-1, "-1", "−1", "Option -1")),
     (SIGNED, "+1", "1"),
+    *(
+        (LEVELS, value, "Level 2 - good")
+        for value in (2, "2", "good", "2 (good)", "Level 2 - good", "2. Level 2 - good")
+    ),
+    *((LEVELS, value, None) for value in (3, "Level 1 - good", "Level 2 or 1")),
     (("0%", "50%", "100%"), "50%", "50%"),
     (("0%", "50%", "100%"), 50, "50%"),
 ]
