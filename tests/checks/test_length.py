@@ -53,6 +53,13 @@ def test_word_count(text: str, words: int) -> None:
         ("雨が降った｡寒い｡", 2),
         ("版本3．5发布了．好。", 2),
         ("He said “go.” Then he left.", 2),
+        ("He left at 5 p.m. Nobody saw him.", 2),
+        ("Am 3. Oktober wird gefeiert. Das war im 19. Jahrhundert.", 2),
+        ("Den 3. maj er en fridag. Vi er 5. Alle kom.", 3),
+        ("I am 3. She is 4.", 2),
+        ("He has 3. She has 4. It was 1990. Then he left.", 4),
+        ("Das ist z.B. gut, d.h. Abb. 3 zeigt es.", 1),
+        ("Sra. López llegó. Mme Roux est venue. Vgl. Nr. 5 und Mlle. Duval.", 3),
     ],
 )
 def test_sentence_count(text: str, sentences: int) -> None:

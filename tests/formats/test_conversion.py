@@ -329,3 +329,53 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"one rubric, but there are 2; write a \.jsonl with one per line"):
         convert(two, tmp_path / "two.toml", "verifiers")
     assert not (tmp_path / "two.toml").exists()
+
+
+_SHARED = [{"name": "Dose", "weight": -2, "requirement": "Avoids a dose."}]
+_HEAD = {"name": "Set", "metadata": {"by": "us"}}
+_ITEM = {"id": "q1", "submission": "a", "description": "d"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prompt": "P", "rubric": _SHARED, "items": [_ITEM, {**_ITEM, "id": "q2", "prompt": "Q"}]},
+        {
+            "prompt": None,
+            "rubric": {"guidelines": "g", "criteria": _SHARED, "metadata": {"v": 1}},
+            "reference_submission": "R",
+            "items": [{**_ITEM, "prompt": "P", "metadata": {"k": 1}, "rubric": [{"requirement": "Is kind."}]}],
+        },
+        {"prompt": "P", "rubric": None, "items": []},
+    ],
+)
+def test_a_dataset_comes_back_equal_from_every_file_type(tmp_path: Path, fields: dict[str, Any]) -> None:
+    path = tmp_path / "start.json"
+    path.write_text(json.dumps({**_HEAD, **fields}))
+    wanted = autorubric.RubricDataset.from_file(path)
+    for number, suffix in enumerate(("json", "jsonl", "yaml", "json")):
+        source, path = path, tmp_path / f"copy{number}.{suffix}"
+        done = convert(source, path, "autorubric", Options(strict=True))
+        assert (done.lost, done.carried) == ({}, {})
+        assert autorubric.RubricDataset.from_file(path) == wanted
+
+
+def test_the_name_of_a_dataset_is_carried_or_reported(tmp_path: Path) -> None:
+    source, back = tmp_path / "set.json", tmp_path / "back.json"
+    source.write_text(json.dumps({**_HEAD, "prompt": "P", "rubric": _SHARED, "items": [_ITEM]}))
+    done = convert(source, tmp_path / "rows.parquet", "verl")
+    assert done.carried["metadata.autorubric_dataset"] == 1
+    convert(tmp_path / "rows.parquet", back, "autorubric")
+    found = autorubric.RubricDataset.from_file(back)
+    assert (found.name, found.metadata, found.items[0].metadata) == ("Set", {"by": "us"}, {})
+    with pytest.raises(InputError, match=r"metadata\.autorubric_dataset would be lost in 1 of 1 rows"):
+        convert(source, tmp_path / "rows.jsonl", "rubrichub", Options(strict=True))
+
+
+def test_a_shared_rubric_is_converted_like_those_of_items(tmp_path: Path) -> None:
+    source = tmp_path / "set.json"
+    source.write_text(json.dumps({"prompt": "P", "rubric": _SHARED, "items": [_ITEM]}))
+    convert(source, tmp_path / "turned.json", "autorubric", Options(polarity="met-is-good"))
+    turned = json.loads((tmp_path / "turned.json").read_text())
+    assert [one["weight"] for one in turned["rubric"]] == [2.0]
+    assert "rubric" not in turned["items"][0]

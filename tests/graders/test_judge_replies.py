@@ -87,6 +87,7 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     ("\ufeff" + said("MET"), MET),
     ('{"explanation": "全角标点。"，"criterion_status": "MET"}', MET),
     (r'{"explanation": "Mixtral\_s escapes.", "criterion\_status": "CANNOT\_ASSESS"}', CANNOT),
+    ('{"explanation": "So.", "criterion_status": "MET" (it names two)}', MET),
     # The form of the prompt is repeated first.
     (f'Form: {{"explanation": "...", "criterion_status": "..."}}\n\n{said("UNMET")}', UNMET),
     # Other keys that mean the same, and other wrappers.
@@ -126,6 +127,9 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("The criterion is met."), "unreadable"),
     (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
     (Reply("MET. UNMET."), "unreadable"),
+    (Reply('{"explanation": "So.", "criterion_status": "MET" (partly)}'), "unreadable"),
+    (Reply('{"explanation": "So.", "criteria_met": true or false}'), "unreadable"),
+    (Reply('{"explanation": "So.", "criteria_met": ~true}'), "unreadable"),
     *(
         (Reply(text), "unreadable")
         for text in (
@@ -395,6 +399,8 @@ NUMBERED: list[tuple[tuple[str, ...], list[float]]] = [
     (("0分", "1分"), [0, 1]),
     (("N/A", "1", "2"), [99, 1, 2]),
     (("None", "1 cause", "2 causes", "3 or more"), [99, 1, 2, 3]),
+    (("Level 0", "Level 1: fair", "Level 2"), [0, 1, 2]),
+    (("等级0", "等级1"), [0, 1]),
     # Positions.
     (("1 - poor", "2 - fair", "3 - good", "N/A"), [1, 2, 3, 4]),
     (("1", "2", "Other"), [1, 2, 3]),
@@ -404,7 +410,8 @@ NUMBERED: list[tuple[tuple[str, ...], list[float]]] = [
     (("2nd", "1st"), [1, 2]),
     (("2,000", "1,000"), [1, 2]),
     (("Poor", "1 error", "Excellent"), [1, 2, 3]),
-    (("Grade 0", "Grade 1"), [1, 2]),
+    (("Grade 0", "Level 1"), [1, 2]),
+    (("Level 0-1", "Level 2", "Level 3"), [1, 2, 3]),
 ]
 
 
@@ -414,7 +421,7 @@ def test_a_scale_of_other_numbers_than_the_positions_has_these(labels: tuple[str
     assert [*shown.numbers] == numbers
     lines = shown.text.splitlines()
     assert lines == [
-        label if shown.scale and label not in ("N/A", "None") else f"{number}. {label}"
+        label if shown.scale and not label[0].isalpha() else f"{number}. {label}"
         for label, number in zip(labels, numbers, strict=True)
     ]
 
@@ -422,6 +429,7 @@ def test_a_scale_of_other_numbers_than_the_positions_has_these(labels: tuple[str
 HALF = ("0", "0.5", "1", "1.5", "2", "N/A")
 WORDS = ("0 - poor", "1 - fair", "2 - good", "3 - great")
 SIGNED = ("-1", "0", "1")
+LEVELS = ("Level 0 - poor", "Level 1 - fair", "Level 2 - good")
 # Labels, a value of selected_option, and the label of the option; None for unreadable.
 SCALED: list[tuple[tuple[str, ...], object, str | None]] = [
     *(
@@ -438,6 +446,11 @@ SCALED: list[tuple[tuple[str, ...], object, str | None]] = [
     *((WORDS, value, None) for value in (4, "2 - fair", "fair or good", "2-", "2/4")),
     *((SIGNED, value, "-1") for value in (-1, "-1", "−1", "Option -1")),
     (SIGNED, "+1", "1"),
+    *(
+        (LEVELS, value, "Level 2 - good")
+        for value in (2, "2", "good", "2 (good)", "Level 2 - good", "2. Level 2 - good")
+    ),
+    *((LEVELS, value, None) for value in (3, "Level 1 - good", "Level 2 or 1")),
     (("0%", "50%", "100%"), "50%", "50%"),
     (("0%", "50%", "100%"), 50, "50%"),
 ]
@@ -446,6 +459,15 @@ SCALED_TEXTS: list[tuple[tuple[str, ...], str, str | None]] = [
     *((HALF, f"So.\n\n{text}", "1.5") for text in ("Score: 1.5", "\\boxed{1.5}", "[[1.5]]", "The score is 1.5")),
     (SIGNED, "It is against.\n\nScore: -1", "-1"),
     (SIGNED, '{"explanation": "So.", "selected_option": −1}', "-1"),
+    # A repair of broken JSON leaves out what is next to the number; it must not change it.
+    *(
+        (WORDS, f'{{"explanation": "So.", "selected_option": {value}}}', None)
+        for value in ("1 or 2", "~1", ">1", "1 - 2", "1–2", "1, 2", "1 (or 2)", '"1" or "2"', "1+", "1?", "1 maybe 2")
+    ),
+    *(
+        (WORDS, f'{{"explanation": "So.", "selected_option": {value}}}', "2 - good")
+        for value in ("2 (good)", "2 - good", "2 (partly)", "2 // names 3 of 4", "2 (not 1)", "2.")
+    ),
     (HALF, f"I choose option 1.5.\n{chosen(1.5)}", "1.5"),
     (HALF, f"I choose option 1.5.\n{chosen(1)}", None),
     (SIGNED, f"I choose option -1.\n{chosen(-1)}", "-1"),

@@ -292,6 +292,21 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     ]
 
 
+def test_the_column_that_has_the_id_of_a_label_is_named(tmp_path: Path) -> None:
+    dataset = RubricDataset("Why?", RUBRIC)
+    for number in range(2):
+        found = {"status": "q1", "custom_id": f"q{number}"}  # the values of a status are not distinct
+        dataset.add_item("The moon.", "", id=f"batch_req_{number}", metadata=found)
+    (tmp_path / "labels.csv").write_text("id,criterion,label,annotator\nq1,Moon,MET,ana\nq9,Moon,MET,ana\n")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "labels.csv", dataset)
+    assert [problem.split(": ", 1)[1] for problem in caught.value.problems] == [
+        "no item has the id 'q1', but 'custom_id' has it; grade with --column id=custom_id "
+        "(saved replies are not paid for twice)",
+        "no item has the id 'q9'; the first item is 'batch_req_0'",
+    ]
+
+
 def test_a_column_that_is_nearly_called_like_a_criterion_is_named_with_it(tmp_path: Path) -> None:
     path, hint = (
         tmp_path / "labels.csv",

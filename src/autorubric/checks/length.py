@@ -24,12 +24,20 @@ _ABBREVIATIONS = """
     ft oz lb lbs ave blvd rd jan feb apr aug sept oct nov dec tue tues thur thurs
     a.m p.m a.d b.c u.s u.k u.n u.s.a u.s.s.r d.c n.y n.j n.c s.c l.a e.u ph.d m.d b.a m.a b.s m.s j.d
     ala ariz calif colo conn fla ga ind minn okla pa tenn tex va vt wis
+    z.b d.h u.a bzw nr abb vgl ggf evtl mme mlle sra srta dra ud uds p.ej sig dott
 """.split()  # noqa: SIM905 - a list of words reads best as words
 _OPENERS = """
     the a an this that these those it he she they we you i there here if in on at by for from with as but and
     or so when while after before because since although however what who how why where which some many most
     all each both another his her its their our my your to of is are was were do does did can not no yes then
+    nobody somebody everybody someone everyone nothing something everything
 """.split()  # noqa: SIM905
+# "im 19. Jahrhundert", "den 3. maj"
+_ORDINAL = re.compile(
+    r"(?<!\bI )\b(?i:am|im|vom|zum|beim|der|die|das|dem|den|des|eine?[mnr]?)\s\d{1,3}\.(?=\s\w)"
+    r"|(?<![.,\w])\d{1,2}\.(?=\s[a-zß-öø-ÿ]{2})"
+)
+_ORDINAL_DOT = "\ue002"
 _ASIDE = str.maketrans("~|", "\ue000\ue001")
 _BACK = str.maketrans("\ue000\ue001", "~|")
 _STARTERS = (
@@ -54,13 +62,16 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 @lru_cache(maxsize=64)
 def split_sentences(text: str) -> tuple[str, ...]:
-    """Return the sentences as Punkt splits English; other languages are split at every `.`, `?` and `!`.
+    """Return the sentences as Punkt splits them with abbreviations of English and a few of other languages.
+
+    The dot of an ordinal number, as in German dates, ends no sentence.
 
     Example:
         >>> split_sentences("Dr. Smith arrived at 5 p.m. sharp. Who saw him?")
         ('Dr. Smith arrived at 5 p.m. sharp.', 'Who saw him?')
     """
-    return tuple(_build_punkt().tokenize(text))
+    kept = _ORDINAL.sub(lambda found: found.group().replace(".", _ORDINAL_DOT), text)
+    return tuple(piece.replace(_ORDINAL_DOT, ".") for piece in _build_punkt().tokenize(kept))
 
 
 @lru_cache(maxsize=64)

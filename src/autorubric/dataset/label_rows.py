@@ -233,6 +233,7 @@ class ItemFinder:
         own = {item.id if item.id is not None else f"#{at}": at for at, item in enumerate(dataset.items)}
         self._places = {normalize("NFC", name): at for name, at in own.items()} | own
         self._by_text: dict[str, list[int]] | None = None
+        self._columns: dict[str, set[str]] | None = None
         self._called: dict[tuple[int, str], int] = {}
 
     def find(self, given: GivenLabel) -> tuple[int, int]:
@@ -274,7 +275,7 @@ class ItemFinder:
                 "the items of the dataset have no ids; add ids to it, or grade its table again with --column id=NAME "
                 "(saved replies are not paid for twice)"
             )
-        hint = FLOAT_ID if given.item.endswith(".0") else f"; the first item is {self._name_item(0)!r}"
+        hint = FLOAT_ID if given.item.endswith(".0") else self._suggest_id(given.item)
         problem = f"no item has the id {given.item!r}{hint}"
         named = problem if given.item else f"the label does not name its item{MERGED}"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
@@ -291,6 +292,17 @@ class ItemFinder:
             for place, item in enumerate(self._dataset.items):
                 self._by_text.setdefault(" ".join(str(item.submission).split()), []).append(place)
         return [place for text in texts for place in (self._by_text or {}).get(" ".join(text.split()), ())]
+
+    def _suggest_id(self, wanted: str) -> str:
+        """Return the column that has an id that no item has, else the id of the first item."""
+        if self._columns is None:
+            items = self._dataset.items
+            values = {key: {str(item.metadata.get(key)) for item in items} for key in items[0].metadata}
+            self._columns = {key: found for key, found in values.items() if len(found) == len(items)}
+        column = next((key for key, found in self._columns.items() if wanted in found), None)
+        if column is None:
+            return f"; the first item is {self._name_item(0)!r}"
+        return f", but {column!r} has it; grade with --column id={column} (saved replies are not paid for twice)"
 
     def _name_item(self, place: int) -> str:
         own = self._dataset.items[place].id

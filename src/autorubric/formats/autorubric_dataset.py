@@ -1,6 +1,6 @@
 """The datasets of this package: items with submissions, in JSON, YAML or JSON Lines."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from autorubric.core.criterion import with_distinct_names
@@ -13,6 +13,8 @@ from autorubric.rows.record import as_text
 
 _BESIDE = ("description", "ground_truth", "ground_truth_reasons")
 _FROM_HEAD = ("prompt", "rubric", "reference_submission")
+DATASET = "autorubric_dataset"
+"""The key in the metadata of records of the name and metadata of their dataset."""
 
 
 def _read(row: Row) -> Record:
@@ -102,6 +104,53 @@ def merge_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterat
         if isinstance(rubric, dict) and "$ref" in rubric:
             row["rubric"] = shared.get(str(rubric["$ref"]).removeprefix(REF), rubric)
         yield place, row
+
+
+def name_dataset(head: Row) -> Row:
+    """Return the metadata that tells a record the name and metadata of its dataset; empty if there are none.
+
+    Example:
+        >>> name_dataset({"name": "essays", "prompt": "Why?", "rubric": None})
+        {'autorubric_dataset': {'name': 'essays'}}
+    """
+    own = {key: head[key] for key in ("name", "metadata") if head.get(key)}
+    return {DATASET: own} if own else {}
+
+
+def build_head(head: Row, first: Record | None, convert: Callable[[Record], Record]) -> Row:
+    """Return the fields that the items of a dataset share, as they are written, without nulls.
+
+    Args:
+        head: the fields as they were read; empty if the records are from no dataset.
+        first: the first record, which may have the name and metadata of its dataset.
+        convert: the conversion of records, and so of the shared rubric.
+
+    Example:
+        >>> build_head({"prompt": "Why?", "rubric": None}, None, lambda record: record)
+        {'prompt': 'Why?'}
+    """
+    own = name_dataset(head).get(DATASET) if first is None else first.metadata.get(DATASET)
+    shared = {**own} if isinstance(own, dict) else {}
+    shared |= {key: head[key] for key in _FROM_HEAD if head.get(key) is not None}
+    if "rubric" in shared:
+        shared["rubric"] = _write(convert(_read({"submission": "", "description": "", "rubric": shared["rubric"]})))[
+            "rubric"
+        ]
+    return shared
+
+
+def leave_shared(row: Row, head: Row) -> Row:
+    """Return an item without the fields that it shares with its dataset.
+
+    Example:
+        >>> leave_shared({"id": "q1", "prompt": "Why?"}, {"prompt": "Why?"})
+        {'id': 'q1'}
+    """
+    own = name_dataset(head)
+    metadata = {key: value for key, value in row.get("metadata", {}).items() if own.get(key) != value}
+    left = ["metadata", *(key for key in _FROM_HEAD if head.get(key) == row.get(key))]
+    kept = {key: value for key, value in row.items() if key not in left}
+    return {**kept, "metadata": metadata} if metadata else kept
 
 
 AUTORUBRIC = Format(

@@ -18,7 +18,7 @@ from autorubric.formats.rubrichub import RURL
 from autorubric.rows import RowFile, inspect_file, name_input
 
 
-def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
+def iter_rows(path: str | Path, problems: list[str], head: Row | None = None) -> Iterator[tuple[str, Row]]:
     r"""Return the rows of a file with their places.
 
     Lines of JSON Lines and CSV and batches of Parquet and Arrow are read one at a time; a document is read whole.
@@ -26,6 +26,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
     Args:
         path: the file.
         problems: collects a sentence for each row that cannot be read.
+        head: collects the fields that all items of a dataset share.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -39,14 +40,23 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
         [{'id': 'q1'}]
     """
     found = inspect_file(path)
+    shared = {} if head is None else head
     if found.is_document:
-        return _iter_document_rows(found, problems)
-    return _iter_listed_rows(found, problems)
+        return _iter_document_rows(found, problems, shared)
+    return _iter_listed_rows(found, problems, shared)
 
 
 @contextmanager
-def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], object]]:
+def row_writer(
+    path: Path, form: Format, *, carry: bool, head: Row | None = None
+) -> Iterator[Callable[[Row], object]]:
     """Yield a function that writes rows to a file, which appears complete when the `with` block succeeds.
+
+    Args:
+        path: the file.
+        form: the format of the rows.
+        carry: whether rows have the key `autorubric`.
+        head: the fields that all items of a dataset share.
 
     Raises:
         InputError: the format is not stored in files with this extension.
@@ -58,11 +68,16 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
             yield add
     elif extension == ".jsonl":
         with atomic_writer(path) as file:
+            if head:
+                file.write(dump_json({"dataset": {"prompt": None, "rubric": None, **head}}) + "\n")
             yield lambda row: file.write(dump_json(row) + "\n")
     else:
         rows: list[Row] = []
         yield rows.append
-        text = _format_document(rows if form.document is None else form.document(rows), extension)
+        whole = rows if form.document is None else form.document(rows)
+        if head:
+            whole = {"prompt": None, "rubric": None, **head, "items": rows}
+        text = _format_document(whole, extension)
         with atomic_writer(path) as file:
             file.write(text)
 
@@ -83,7 +98,7 @@ def check_container(path: str | Path, form: Format) -> None:
         raise InputError(f"{path}: {form.name} is stored in {' or '.join(form.containers)} files")
 
 
-def _iter_listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+def _iter_listed_rows(found: RowFile, problems: list[str], shared: Row) -> Iterator[tuple[str, Row]]:
     rows = ((record.where, record.fields) for record in found.iter_rows(problems))
     first = next(rows, None)
     if first is None:
@@ -92,11 +107,12 @@ def _iter_listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
+        shared.update(head)
         return _at(first[0], merge_head(head, rows))
     return itertools.chain([first], rows)
 
 
-def _iter_document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+def _iter_document_rows(found: RowFile, problems: list[str], shared: Row) -> Iterator[tuple[str, Row]]:
     path, value = found.name, found.read_document()
     if not value:
         raise InputError(f"{name_input(path)}: it has no rows")
@@ -110,6 +126,7 @@ def _iter_document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[s
         raise InputError(f"{name_input(path)}: expected a list of rows or an object, got {type(value).__name__}")
     if isinstance(value.get("items"), list):
         head = {key: inner for key, inner in value.items() if key != "items"}
+        shared.update(head)
         items = ((f"{name_input(path)}: item {number}", item) for number, item in enumerate(value["items"]))
         return _iter_objects(_at(name_input(path), merge_head(head, items)), problems)
     return iter([(name_input(path), value)])

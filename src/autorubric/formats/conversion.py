@@ -5,7 +5,8 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from autorubric.core.entries import find_parts, from_json_text, is_criterion
@@ -14,6 +15,7 @@ from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import check_file
 from autorubric.formats import format_registry
+from autorubric.formats.autorubric_dataset import AUTORUBRIC, build_head, leave_shared, name_dataset
 from autorubric.formats.containers import check_container, iter_rows, row_writer
 from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
@@ -62,6 +64,7 @@ class Conversion:
         blank: items written with a blank submission because their records have no answer.
         polarity: the agreement of wordings and signs.
         questions: the repeated questions.
+        head: the fields that all items of the dataset read share; empty if it was none.
     """
 
     source: str = ""
@@ -73,6 +76,7 @@ class Conversion:
     blank: int = 0
     polarity: PolarityAudit = field(default_factory=PolarityAudit)
     questions: Questions = field(default_factory=Questions)
+    head: Row = field(default_factory=dict, repr=False)
 
 
 _DEFAULTS = Options()
@@ -122,8 +126,10 @@ def convert(
     check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
-        with _sink(draft, form, done, carry=options.carry) as write:
-            for place, record in records:
+        first = list(islice(records, 1))  # a dataset's head is read before its first item
+        head = _plan_head(form, first, polarity, done)
+        with _sink(draft, form, done, carry=options.carry, head=head) as write:
+            for place, record in chain(first, records):
                 write(record, place)
         if options.strict and done.lost:
             losses = (
@@ -194,7 +200,8 @@ def _iter_audited(
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
         done.questions.add(record, place)
-        yield place, convert_polarity(record, polarity, done.polarity)
+        told = replace(record, metadata={**record.metadata, **name_dataset(done.head)})
+        yield place, convert_polarity(told, polarity, done.polarity)
 
 
 def _iter_records(
@@ -202,7 +209,7 @@ def _iter_records(
 ) -> Iterator[tuple[str, Record]]:
     problems: list[str] = []
     waiting: tuple[str, Record] | None = None
-    for form, place, record in _iter_parts(path, source, columns, problems):
+    for form, place, record in _iter_parts(path, source, columns, problems, done.head):
         done.source = form.name
         merged = form.joined(waiting[1], record) if form.joined is not None and waiting is not None else None
         if waiting is not None and merged is None:
@@ -221,12 +228,12 @@ _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 
 
 def _iter_parts(
-    path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
+    path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str], head: Row
 ) -> Iterator[tuple[Format, str, Record]]:
     """Yield the record of each row, parts of one record separately; if no format is given, the first row decides."""
     form = find_format(source) if source is not None else format_registry.USUAL if columns else None
     reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
-    for place, row in iter_rows(path, problems):
+    for place, row in iter_rows(path, problems, head):
         if form is None and not any(one.matches(row) for one in list_formats().values()) and _is_rubric(row, path):
             yield find_format("llmdc"), name_input(path), _read_rubric(path)
             return
@@ -295,17 +302,27 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
     return not is_usual and used.text in ("", keys[0]) and used.weight in ("", keys[1])
 
 
+def _plan_head(form: Format, first: list[tuple[str, Record]], polarity: Polarity, done: Conversion) -> Row:
+    """Return the fields that all items of the dataset to write share; empty for other formats."""
+    if form is not AUTORUBRIC:
+        return {}
+    record = first[0][1] if first else None
+    return build_head(done.head, record, lambda shared: convert_polarity(shared, polarity, PolarityAudit()))
+
+
 @contextmanager
-def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterator[Callable[[Record, str], None]]:
+def _sink(
+    path: Path, form: Format, done: Conversion, *, carry: bool, head: Row | None = None
+) -> Iterator[Callable[[Record, str], None]]:
     """Yield a function that writes records to a file and counts what they lose."""
-    with row_writer(path, form, carry=carry) as add:
+    with row_writer(path, form, carry=carry, head=head) as add:
 
         def write(record: Record, place: str) -> None:
             written: list[Written] = []
             with problems_at(f"{place}: "):
                 for part in form.parts(record) if form.parts is not None else (record,):
                     written.append(form.write(part, columnar=path.suffix.lower() == ".parquet", carry=carry))
-                    add(written[-1].row)
+                    add(leave_shared(written[-1].row, head) if head else written[-1].row)
                     done.blank += written[-1].row.get("submission") == ""
             done.lost.update(list(dict.fromkeys(name for written in written for name in written.lost)))
             done.carried.update(list(dict.fromkeys(name for written in written for name in written.carried)))

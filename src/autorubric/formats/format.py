@@ -229,6 +229,8 @@ class Format:
         names = tuple(name_losses(left))
         if self.carrier is None or not carry:
             return Written(row, lost=names)
+        if not left and self.schema is None:
+            return Written(row)
         return Written(_add_extras(row, self.carrier, _dump(left)), carried=names)
 
     def build_arrow_schema(self, carry: bool = True) -> pa.Schema:

@@ -22,11 +22,12 @@ UNCHECKED = re.compile(r"\[\s*\]")  # an empty box, as in "[ ] MET"
 _MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as in "-2", "2+" and ">2"
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 _OWN = r"(?P<number>[-+−–]?(?:\d{1,9}(?:[.,]\d{1,2})?|0[.,]\d{1,9}))(?![.,]?\d|[^\W\u3040-\uffef])"
+_WORD = r"(?:(?P<word>[^\W\d_]{1,20}) ?)?"
 _OWN_NUMBER = re.compile(
-    rf"{_MARK}{_OWN}(?!\s*(?:[-–—~～〜]|to|or|and|bis|oder|ou|至|到|或)\s*[-+−]?\d)", re.IGNORECASE
+    rf"^{_MARK}{_WORD}{_OWN}(?!\s*(?:[-–—~～〜]|to|or|and|bis|oder|ou|至|到|或)\s*[-+−]?\d)", re.IGNORECASE
 )
-"""The number with which a label begins: not "1-2", "1st" or "1,000"."""
-_DIGITS_FIRST = re.compile(rf"{_MARK}[-+−–]?\d")
+"""The number with which a label begins, also after a word ("Level 2"): not "1-2", "1st" or "1,000"."""
+_DIGITS_FIRST = re.compile(rf"{_MARK}{_WORD}[-+−–]?\d")
 REPLIED = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}{_OWN}", re.IGNORECASE)
 MENTIONED = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}?"
@@ -82,7 +83,8 @@ def as_judged(criterion: Criterion) -> Criterion:
 def find_scale(criterion: Criterion) -> tuple[float | None, ...]:
     """Return the numbers with which labels begin; empty if they are not distinct, or some begin with a range.
 
-    One option, and options for "not applicable", may be without (None).
+    The number may follow a word that all share ("Level 2"). One option, and options for "not applicable", may be
+    without (None).
 
     Example:
         >>> labels = ("0 - poor", "0.5", "1 or more", "Not stated")
@@ -94,7 +96,13 @@ def find_scale(criterion: Criterion) -> tuple[float | None, ...]:
     numbers = tuple(number and _parse_number(number["number"]) for number in found)
     others = [option for option, number in zip(options, numbers, strict=True) if number is None]
     known = len(options) - len(others)
-    if known < 2 or len({*numbers} - {None}) < known or sum(not option.na for option in others) > 1:
+    words = {(number["word"] or "").casefold() for number in found if number}
+    if (
+        len(words) != 1
+        or known < 2
+        or len({*numbers} - {None}) < known
+        or sum(not option.na for option in others) > 1
+    ):
         return ()
     return () if any(_DIGITS_FIRST.match(option.label) for option in others) else numbers
 
@@ -146,7 +154,9 @@ class ShownOptions:
         """One line per option, which begins with its number."""
         scale = self.scale or (None,) * len(self.order)
         lines = zip(self.labels, self.numbers, scale, strict=True)
-        return "\n".join(f"{number}. {label}" if own is None else label for label, number, own in lines)
+        return "\n".join(
+            f"{number}. {label}" if own is None or label[0].isalpha() else label for label, number, own in lines
+        )
 
     @cached_property
     def expected(self) -> str:
@@ -203,8 +213,9 @@ class ShownOptions:
             return None
         out_of = _OUT_OF.fullmatch(rest)
         is_alone = out_of and (out_of["most"] is None or float(out_of["most"]) == self._most)
-        word = rest.strip(_SEPARATORS)
-        return number if is_alone or (word and _fold(word) == words[self.numbers.index(number)]) else None
+        place, word = self.numbers.index(number), _fold(rest.strip(_SEPARATORS))
+        named = {words[place], _fold(self.labels[place].strip(_SEPARATORS))} - {""}
+        return number if is_alone or word in named else None
 
     def _find_number_before_label(self, choice: str) -> int | None:
         """Return the number in "2. Partly" or "Option 2: Partly" if it is the number of that label."""

@@ -223,7 +223,8 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
             entries = _read_sections(remove_thinking(reply.text))
     else:
         objects = [entry for entry in found.value if isinstance(entry, Mapping)]
-        inner = (value for entry in objects for value in (entry, *entry.values()) if isinstance(value, Mapping))
+        without_id = [entry for entry in objects if not _ID.fullmatch(_find_id(entry))]
+        inner = (value for entry in without_id for value in (entry, *entry.values()) if isinstance(value, Mapping))
         fields = (field for entry in inner for field in entry.items())
         entries = [_build_entry(*field) for field in fields if _ID.fullmatch(field[0]) or _NUMBER.fullmatch(field[0])]
         if not (entries or any(map(_find_id, objects))):
@@ -245,7 +246,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
     """
     if scan_json(text).broken is not None:
         return []
-    text = _NEXT_ID.sub("\n", text)
+    text = _ON_ONE_LINE.sub(lambda line: _NEXT_ID.sub("\n", line[0]), text)
     kinds: dict[str, list[re.Match[str]]] = {}
     for line in _NUMBERED.finditer(text):
         kind = "c" if line["number"][0] in "cC" else _NOT_WORDS.sub("", line["kind"]).lower()
@@ -363,7 +364,10 @@ _SUMMARY = re.compile(
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\b(?:and|but|while|whereas))(?: not)?\s+(?=(?:criterion )?c\d+\b)")
-_NEXT_ID = re.compile(r"[,;]\s+(?=[*_`]*c\d+[*_` ]*[:=][*_` ]*(?:(?:un|not )?met|cannot[ _]assess)\b)", re.IGNORECASE)
+_VERDICT_ON_ID = r"[*_`]*c\d+[*_` ]*[:=][*_` ]*(?:(?:un|not )?met|cannot[ _]assess)\b"
+_ON_ONE_LINE = re.compile(rf"^[ \t]*(?:[-*] )?{_VERDICT_ON_ID}.*", re.IGNORECASE | re.MULTILINE)
+"""Verdicts in one line, `c0: MET, c1: UNMET`, which no words lead to: they may report what the submission says."""
+_NEXT_ID = re.compile(rf"[,;]\s+(?={_VERDICT_ON_ID})", re.IGNORECASE)
 _ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?c[\s_-]?(\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
 """An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""

@@ -145,6 +145,19 @@ MOST_REPAIRED = 100_000
 
 _ODD_KEY = re.compile(r'[\[\]{}"\n:]')
 _QUOTED_KEY = re.compile(r"[\"'“](\w+)[\"'”]\s*[:：]")
+_VERDICT = r"(?:true|false|(?:un)?met|cannot_assess)\b(?![\"'”]?\s*:)"
+_HEDGED = re.compile(
+    r"(?i)[\"'“](?P<key>(?:\w+_)?(?:option|choice|select(?:ed|ion)|option_number|answer|result|grade"
+    rf"|met|status|verdict|judge?ment|decision))[\"'”]\s*[:：]\s*(?:[~<>≈≤≥≠!]|(?P<quote>[\"“])?"
+    rf"(?:(?P<number>[-+−–]?\d+(?:\.\d+)?)|{_VERDICT})(?(quote)[\"”])(?:\s*[?+]|\s*[-–—~～;|&]\s*[\"“]?\d"
+    rf"|(?:\s+|\s*,\s*)\d+(?!\d|[\"']?\s*:)|\s*[,;|/&]\s*[\"“]?{_VERDICT}|\W{{1,4}}(?:maybe|perhaps)\b"
+    rf"|\W{{1,4}}(?:or|and|to|oder|ou|bis|或|至|到)\W{{0,3}}(?:\d|{_VERDICT})"
+    r"|(?(number)(?!)|\W{1,4}(?:part(?:ly|ially)|mostly|nearly|almost|but|not)\b)))"
+)
+"""A verdict or option with more next to it, which a repair leaves out: `1 or 2`, `~1`, `true (partly)`.
+
+Words next to a number may be its label: `2 (partly)`.
+"""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NEEDS_CLEANING = re.compile(r"\\[ubf]|[\ud800-\udfff]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
@@ -176,10 +189,12 @@ def repair_json(text: str, notes: list[str]) -> Any:
     """Return the value from the repair library, with a note; a `ValueError` for prose, elided or overlong text.
 
     Raises an `UncertainError` if the repair lost a key: a string with unescaped quotes may hold a whole other object,
-    such as a verdict that the judge quotes from the submission.
+    such as a verdict that the judge quotes from the submission. It also raises one if a verdict or option is hedged.
     """
     if not may_hold_data(text) or _ELISION.search(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
+    if hedged := _HEDGED.search(text):
+        raise UncertainError(f"the reply is broken JSON, in which the value of {hedged['key']!r} is not certain")
     import json_repair
 
     try:

@@ -8,6 +8,7 @@ from autorubric.core.sign_wording import find_contradiction
 from autorubric.errors import collected, pluralize
 from autorubric.linting.criterion_words import detect_language
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
+from autorubric.linting.rules.undecidable import find_forced_verdict
 
 FEWEST, MOST = 3, 25
 
@@ -50,12 +51,12 @@ def _check_length(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
         words = criterion.wording
         least, most = CHARACTERS if words.chinese else WORDS
-        unit = "characters" if words.chinese else "words"
+        unit = "character" if words.chinese else "word"
         shorten = "Keep one requirement without its reasons, or split the criterion"
         if not least <= words.size <= most:
             lengthen = "Say what the submission must contain, so that the criterion can be judged alone"
             advice = lengthen if words.size < least else shorten
-            yield Hit(position, f"{words.size} {unit}; expected {least} to {most}", advice)
+            yield Hit(position, f"{pluralize(words.size, unit)}; expected {least} to {most}", advice)
         elif len(words.sentences) > SENTENCES:
             yield Hit(position, f"{pluralize(len(words.sentences), 'sentence')}; expected 1 to {SENTENCES}", shorten)
 
@@ -129,6 +130,8 @@ NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn 
 def _check_signs(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
         words = find_contradiction(criterion.wording.bare, criterion.weight)
+        if words and find_forced_verdict(criterion.wording):
+            continue  # an order to the judge describes no submission
         if words and criterion.weight < 0:
             yield Hit(
                 position,
