@@ -79,7 +79,7 @@ def _view(run: Path) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            url = process.stdout.readline().split()[2].rstrip("/;")
+            url = process.stdout.readline().split()[-1].rstrip("/")
             with closing(_connection(url)) as connection:
                 while _asked(connection, "GET", "/r/0/items?format=json")["index"]["share"] < 1:
                     time.sleep(0.2)

@@ -92,7 +92,7 @@ def _measure(made: Path, items: int) -> Iterator[Row]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            url = process.stdout.readline().split()[2].rstrip("/;")
+            url = process.stdout.readline().split()[-1].rstrip("/")
             _wait_for_page(url)
             yield Row("first answer", time.perf_counter() - started, "s", 0.5)
             while (state := _state(url))["share"] < 1 or not state["size"]:

@@ -82,7 +82,7 @@ def _watch(out: Path, stop: Event) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            url = process.stdout.readline().split()[2].rstrip("/;")
+            url = process.stdout.readline().split()[-1].rstrip("/")
             told = 0
             while not stop.wait(1.0):  # as the script of the page does
                 with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{url}/r/0/live", timeout=60) as page:

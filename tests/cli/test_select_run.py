@@ -203,12 +203,14 @@ def test_a_directory_that_holds_another_run_or_none_is_named(
 
 def test_a_conversation_keeps_its_turns_and_calls_of_tools_in_the_files_of_trainers(tmp_path: Path) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "tide"}'}}
-    told = {"role": "tool", "tool_call_id": "1", "content": "the moon"}
-    turn = {"role": "assistant", "content": None, "tool_calls": [call]}
-    asked: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, turn, told]
+    told = [
+        {"role": "tool", "tool_call_id": id, "content": text} for id, text in (("1", "the moon"), ("2", "the sun"))
+    ]
+    turn = {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "2"}]}
+    asked: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, turn, *told]
     tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
     row = {"messages": asked, "tools": tools, "rubrics": [{"criterion": "Contains at most 5 words.", "points": 1}]}
-    messages = [asked[0], {**turn, "content": ""}, told]
+    messages = [asked[0], {**turn, "content": ""}, *told]
     for name in ("response", "submission"):  # a row with `submission` is an item of a dataset
         path = tmp_path / f"{name}.jsonl"
         path.write_text("".join(json.dumps({**row, name: text}) + "\n" for text in ("So.", "Thus.", "a b c d e f g")))
@@ -223,9 +225,13 @@ def test_a_conversation_keeps_its_turns_and_calls_of_tools_in_the_files_of_train
             assert _read_one(out / "trl_sft.jsonl") == {"prompt": messages, "completion": [answer], "tools": tools}
             pair = _read_one(out / "trl_dpo.jsonl")
             assert (pair["prompt"], pair["tools"]) == (messages, tools), where
-            # LlamaFactory: a call is JSON text in a turn of its own, and arguments are values.
-            called = {"role": "function", "content": '[{"name": "look_up", "arguments": {"word": "tide"}}]'}
-            turns = [asked[0], called, {"role": "tool", "content": "the moon"}]
+            # LlamaFactory: calls are JSON text in a turn of their own, arguments are values, results are one turn.
+            called = {
+                "role": "function",
+                "content": json.dumps([{"name": "look_up", "arguments": {"word": "tide"}}] * 2),
+            }
+            results = "the moon\n</tool_response>\n<tool_response>\nthe sun"
+            turns = [asked[0], called, {"role": "tool", "content": results}]
             sft, dpo = (_read_one(out / "llamafactory" / file) for file in ("sft.jsonl", "dpo.jsonl"))
             assert sft == {"messages": [*turns, answer], "tools": json.dumps(tools)}, where
             assert (dpo["messages"], dpo["chosen"]) == (turns, answer), where

@@ -137,7 +137,7 @@ def test_a_score_is_in_the_unit_interval_or_none(
 ) -> None:
     config = CannotAssessConfig(strategy=strategy, partial_credit=credit)
     found = score(made, config)
-    scored = [cell for cell in made if cell.value is not None or strategy is not SKIP]
+    scored = [cell for cell in made if cell.value is not None or (strategy is not SKIP and not cell.failed)]
     left = [cell.weight > 0 for cell in scored]
     assert (found is None) == (not scored or any(cell.weight > 0 for cell in made) > any(left))
     assert found is None or 0.0 <= found <= 1.0

@@ -161,6 +161,15 @@ def test_extras_can_be_left_out(tmp_path: Path) -> None:
     assert "autorubric" not in json.loads((tmp_path / "out.jsonl").read_text())
 
 
+def test_final_rows_keep_their_tools_except_in_parquet(tmp_path: Path) -> None:
+    row = {**GOOD, "tools": '[{"type": "function", "function": {"name": "look_up"}}]'}
+    source = jsonl(tmp_path / "final.jsonl", row, {**GOOD, "question": "Who?", "tools": "a spade"})
+    done = convert(source, tmp_path / "out.jsonl", "rubrichub")
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (first, second.keys(), dict(done.lost)) == (row, GOOD.keys(), {"metadata.tools": 1})
+    assert dict(convert(source, tmp_path / "out.parquet", "rubrichub").lost) == {"metadata.tools": 2}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -94,6 +94,7 @@ LAST: list[tuple[dict[str, Any], Reading]] = [
     (asked("context_messages", TURNS), PLAIN._replace(query=DIALOGUE)),
     (ALPACA, PLAIN),
     (ALPACA | {"input": "In brief."}, PLAIN._replace(query=f"{ASKED}\n\nIn brief.")),
+    (ALPACA | {"input": 0}, PLAIN._replace(query=f"{ASKED}\n\n0")),
     (asked("user_input"), PLAIN),
     (row(user_input="And why?"), PLAIN),
     (said("actual_output"), PLAIN),

@@ -243,6 +243,7 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
     # OpenAI's chat format, DeepSeek's thoughts, and a call of the old format
     ({"role": "assistant", "content": "Wait.", "tool_calls": [CALL, CALL]},
      'Wait.\nlook_up({"a": 1})\nlook_up({"a": 1})'),
+    ({"role": "assistant", "content": "Wait.", "tool_calls": json.dumps([CALL])}, 'Wait.\nlook_up({"a": 1})'),
     ({"role": "assistant", "content": "So.", "reasoning_content": "Hm."}, "<thinking>Hm.</thinking>\nSo."),
     ({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "1"}}, "f(1)"),
     # OpenAI's Responses
@@ -272,6 +273,7 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"role": "function", "content": 'So.<tool_call>[{"name": "f", "arguments": {"a": 1}}]</tool_call>'},
      'So.\nf({"a": 1})'),
     ({"from": "function_call", "value": "f()"}, "f()"),
+    ({"from": "function_call", "value": '{"name": "Paris", "degrees": 12}'}, '{"name": "Paris", "degrees": 12}'),
 ]  # fmt: skip
 
 
@@ -371,6 +373,8 @@ TEXTS = ["Mentions the moon.", "Mentions the wind."]
         ("Rubric Weights", (3, "-1"), TEXTS, True),
         ("points", "[3, -1]", json.dumps(TEXTS), True),
         ("max_points", [3, 1], TEXTS, True),
+        ("Gewichte", [3, -1], TEXTS, True),
+        ("scores", [3, 1], TEXTS, False),
         ("checkpoints", [3, 1], TEXTS, False),
         ("weights", [3], TEXTS, False),
         ("weights", [3, None], TEXTS, False),

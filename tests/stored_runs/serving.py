@@ -27,7 +27,7 @@ def serve_and_ask(folder: Path, stand: Stand) -> list[Any]:
     with WarmProcess(ARGUMENTS, stdout=pipe, stderr=pipe, env=environment, cwd=folder) as process:
         try:
             assert process.stdout is not None
-            url = process.stdout.readline().split()[2].rstrip(";")
+            url = process.stdout.readline().split()[-1]
             found = [_asked(url, text) for text in SUBMISSIONS]
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=600)

@@ -12,6 +12,7 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import build_final_schema
 from autorubric.files.strict_json import dump_json
 from autorubric.formats.format import Format, Record, Row, build_schema, find_source, read_object, read_text, to_whole
+from autorubric.rows.dialogues import read_tools
 from autorubric.rows.record import as_text, as_turns, dump_question, from_cell, read_prompt, read_question
 
 
@@ -24,17 +25,29 @@ def _read_final(row: Row) -> Record:
     )
 
 
+def _write_final(record: Record) -> Row:
+    """Return the row of a record, with the definitions of tools as in the final files of a synthesis."""
+    row = {"question": dump_question(record.prompt), "id": record.id, "rubrics": _build_entries(record)}
+    tools = record.metadata.get("tools")
+    return {**row, "tools": tools} if isinstance(tools, str) and read_tools(record.metadata) else row
+
+
+def _round_final(row: Row) -> Row:
+    """Return the row for the three columns of the Parquet file, with whole points for its 32-bit column."""
+    rubrics = [{**one, "points": to_whole(one["points"])} for one in row["rubrics"]]
+    return {"question": row["question"], "id": row["id"], "rubrics": rubrics}
+
+
 RUBRICHUB = Format(
     "rubrichub",
     "RubricHub pipeline output",
     (".jsonl", ".parquet"),
     lambda row: {"question", "rubrics"} <= row.keys(),
     _read_final,
-    lambda record: {"question": dump_question(record.prompt), "id": record.id, "rubrics": _build_entries(record)},
+    _write_final,
     build_final_schema,
     carrier=None,
-    # Whole points, for the 32-bit column of the Parquet file.
-    columns=lambda row: {**row, "rubrics": [{**one, "points": to_whole(one["points"])} for one in row["rubrics"]]},
+    columns=_round_final,
 )
 
 

@@ -11,7 +11,7 @@ from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
 from autorubric.rows.dialogues import drop_copies, is_conversation, join_instruction
 from autorubric.rows.paths import find_text_path, find_value
-from autorubric.rows.record import Record, find_paths, find_rubric, from_cell, is_blank
+from autorubric.rows.record import WEIGHT_KEYS, Record, find_paths, find_rubric, from_cell, is_blank
 
 _ROWS_SEEN = 100
 _SOURCES = "source data_source domain ability"
@@ -339,7 +339,8 @@ def _is_same_entry(one: Any, two: Any) -> bool:
     return all(one[key] == two[key] for key in shared) if shared else bool(not are_dicts and one == two)
 
 
-_WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
+_OTHER_WEIGHTS = "|".join(key for key in WEIGHT_KEYS if key not in ("weight", "points", "score"))
+_WEIGHTS = re.compile(rf"weight|(\A|_)points?(_|\Z)|\A({_OTHER_WEIGHTS})")  # `scores` may be verdicts
 
 
 _FAULTS = re.compile(r"(negative|penalty|pitfall)_(rubrics?|criteria|rubric_items)")

@@ -7,7 +7,16 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.rows.messages import fold_role
-from autorubric.rows.record import Prompt, as_turns, dump_question, from_cell, read_prompt, read_question, to_plain
+from autorubric.rows.record import (
+    Prompt,
+    as_turns,
+    dump_question,
+    from_cell,
+    is_blank,
+    read_prompt,
+    read_question,
+    to_plain,
+)
 
 _SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
 
@@ -93,10 +102,11 @@ def join_instruction(fields: Mapping[str, Any]) -> dict[str, Any] | None:
         >>> join_instruction({"instruction": "Add.", "input": "1 and 2", "output": "3"})
         {'query': 'Add.\n\n1 and 2', 'output': '3'}
     """
-    parts = [fields.get(name) or "" for name in ("instruction", "input")]
-    if not fields.keys() >= {"instruction", "input", "output"} or not all(isinstance(part, str) for part in parts):
+    parts = [fields[name] for name in ("instruction", "input") if not is_blank(fields.get(name))]
+    are_texts = all(isinstance(part, str | int | float) for part in parts)
+    if not are_texts or not fields.keys() >= {"instruction", "input", "output"}:
         return None
-    query = "\n\n".join(part for part in parts if part.strip())
+    query = "\n\n".join(map(str, parts))
     return {"query": query, **{name: value for name, value in fields.items() if name not in ("instruction", "input")}}
 
 

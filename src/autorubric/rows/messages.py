@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from autorubric.errors import InputError
@@ -78,6 +79,7 @@ def rename_message(turn: Any) -> Any:
     """
     if not isinstance(turn, Mapping):
         return turn
+    turn = _parse_calls(turn)
     if turn.keys() >= {"from", "value"} and "role" not in turn:
         turn = {"role": fold_role(turn["from"]), "content": turn["value"]}
     elif "role" not in turn and turn.get("type") in ("human", "ai", "system"):
@@ -95,6 +97,15 @@ def rename_message(turn: Any) -> Any:
     return {**turn, "role": "assistant"} if role == "function_call" else turn
 
 
+def _parse_calls(turn: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message with its calls of tools as values, which may be JSON text, as in tables."""
+    calls = turn.get("tool_calls")
+    if isinstance(calls, str) and calls.strip():
+        with suppress(InputError):
+            return {**turn, "tool_calls": parse_json(calls)}
+    return turn
+
+
 def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
     """Return the text and the calls in a turn of ShareGPT or LlamaFactory; no calls if it has another form."""
     text, tag, told = content.partition("<tool_call>") if isinstance(content, str) else ("", "", "")
@@ -103,7 +114,8 @@ def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
     except InputError:
         return "", []
     listed = held if isinstance(held, list) else [held]
-    if not all(isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in listed):
+    named = [isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in listed]
+    if not all(named) or not all("arguments" in call for call in listed):  # a result may be JSON with a name too
         return "", []
     return text.strip() if tag else "", [{"type": "function", "function": call} for call in listed]
 

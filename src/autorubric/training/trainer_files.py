@@ -22,6 +22,9 @@ from autorubric.training.queries import RubricQuery
 
 Row: TypeAlias = dict[str, Any]
 
+# As LlamaFactory joins the results of parallel calls in OpenAI's format; in ShareGPT's, it skips rows with several.
+_BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -165,10 +168,15 @@ def _build_preference_row(kept: Kept) -> Row:
 
 
 def _build_llamafactory_row(kept: Kept) -> Row:
-    """LlamaFactory's SFT row: calls of tools, and the tools, are JSON text."""
+    """LlamaFactory's SFT row: calls of tools, and the tools, are JSON text; results of several calls are one turn."""
     row = build_chat_row(kept)
     tools = {"tools": json.dumps(row["tools"], ensure_ascii=False)} if "tools" in row else {}
-    return {"messages": [*map(_build_function_turn, row["messages"])], **tools}
+    turns: list[Row] = []
+    for turn in map(_build_function_turn, row["messages"]):
+        if turns and turns[-1]["role"] == turn["role"] == "tool":
+            turn["content"] = f"{turns.pop()['content']}{_BETWEEN_RESULTS}{turn['content']}"
+        turns.append(turn)
+    return {"messages": turns, **tools}
 
 
 def _build_function_turn(message: Mapping[str, Any]) -> Row:
