@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset, agree, grade
+from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset, agree, grade, label_agreement
 from autorubric.cli.app import run
 from autorubric.cli.labels import show_corrected
 from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.testing import Fault, LoopbackEndpoint
 from tests.offenders import offenders
@@ -402,6 +403,9 @@ def test_labels_are_asked_for_filled_in_and_counted(tmp_path: Path, capsys: pyte
     found = json.loads(capsys.readouterr().out)
     # Weights 10 and 2: short texts score 10/12, long ones 2/12; there are as many of either.
     assert found["labels"] == 12 and found["value"] == pytest.approx(0.5)
+    for function in (agree, label_agreement):
+        with pytest.raises(InputError, match=r"must be weighted.*\n.*autorubric.import_labels"):
+            function(made, labels=sheet)
     assert run(["agree", str(made), "--labels", str(sheet), "--label-next", "3", "--csv"]) == 0
     more = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert {row["batch"] for row in more} == {"1"}

@@ -17,6 +17,7 @@ from autorubric.labels import Ask, label_queue, read_history
 from autorubric.view.labelling import ACTIONS
 from autorubric.view.page import PageRefusal
 from tests.offenders import offenders
+from tests.processes import wait_until
 from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, vote, write_run
 from tests.warm_commands import FRESH
 
@@ -130,7 +131,8 @@ def test_labels_skips_and_undo_are_events_that_survive_a_kill(view: Viewer, fold
     draws = [event for event in history.events if event.kind == "draw"]
     assert all(event.draw is not None and 0 < event.draw.probability <= 1 for event in draws)
     with viewing(folder) as other:
-        assert '<option value="random" selected>' in other.indexed().page("/r/0/label").text
+        wait_until(lambda: other.page("/r/0/label").status == 200, "the page Label is not shown")
+        assert '<option value="random" selected>' in other.page("/r/0/label").text
 
 
 def test_a_label_that_is_sent_again_is_stored_once(view: Viewer, folder: Path) -> None:
@@ -300,6 +302,9 @@ def test_a_queue_without_pairs_is_refused_and_the_page_says_that_ground_truth_is
                 for policy in ("criterion", "random"):  # no criterion has this name; all criteria were asked for
                     wrong = viewer.post(f"/r/{run}/label/open", {"policy": policy, "criterion": "X"})
                     assert (wrong.status, viewer.page(f"/r/{run}/").status) == (400, 200)
+                differ = viewer.post(f"/r/{run}/label/open", {"policy": "disagreements"})
+                assert left or "has judges that differ" in differ.json["problem"]
+                assert not left or viewer.post(f"/r/{run}/label/close", {}).status == 200
                 opened = viewer.post(f"/r/{run}/label/open", {})
                 assert opened.status == (200 if left else 400)
                 assert left or opened.json["problem"].startswith(
@@ -310,3 +315,27 @@ def test_a_queue_without_pairs_is_refused_and_the_page_says_that_ground_truth_is
                     assert viewer.post(f"/r/{run}/label/next", {"annotator": "ana"}).json["task"]
                     assert viewer.page(f"/r/{run}/label?annotator=ana").text.count(f"{count} {told}") == 1
                     assert viewer.post(f"/r/{run}/label/close", {}).status == 200
+
+
+def test_the_pages_stay_closed_over_a_restart_until_labelling_is_ended(folder: Path) -> None:
+    same = write_run(folder.with_name("same"), [item(0)], [line(0, 1.0, [marked(0, "cause")])])
+
+    def statuses(view: Viewer) -> list[int]:
+        return [view.page(path).status for path in ("/r/0/items", "/r/0/items/3", "/r/0/agreement", "/r/1/items")]
+
+    with viewing(folder, same) as view:
+        do(view, "open", policy="random", size=5)
+        label(view, do(view, "next")["task"], "MET")
+        view.process.send_signal(signal.SIGKILL)
+        view.process.wait(timeout=600)
+    with viewing(folder, same) as view:
+        assert statuses(view) == [403] * 4
+        wait_until(lambda: view.page("/r/0/label").status == 200, "the page Label is not shown")
+        assert "Labelling was not ended" in view.page("/r/0/label").text
+        do(view, "open", policy="random", size=5)
+        assert "Labelling was not ended" not in view.page("/r/0/label").text
+    with viewing(folder, same) as view:
+        do(view, "close")
+        assert statuses(view.indexed(0, 1)) == [200] * 4
+    with viewing(folder, same) as view:  # its labels are there; nothing is open
+        assert statuses(view.indexed(0, 1)) == [200] * 4

@@ -329,6 +329,9 @@ def test_a_report_in_markdown_is_verified_line_by_line(tmp_path: Path, capsys: p
     path.write_text(text)
     assert run(["verify", str(path), str(folder)]) == 2
     assert "pass the baseline with --against" in capsys.readouterr().err
+    path.write_text(text.replace('"layout": 2', '"layout": 9'))
+    assert run(["verify", str(path), str(folder), "--against", str(folder)]) == 2
+    assert "it is damaged: its layout is 9, not 2" in capsys.readouterr().err
     path.write_text(re.sub(r'("autorubric": )"[^"]*"', r'\g<1>"0.0.9"', text))
     assert "made by autorubric 0.0.9" in autorubric.verify(path, run=folder, against=folder).note
 

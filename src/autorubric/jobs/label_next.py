@@ -62,7 +62,8 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
-    `autorubric agree --labels`, or import it into the label store of the run. Without `labels`, pairs that the store
+    `autorubric agree --labels`, which estimates the mean score. For `label_agreement`, import it with `import_labels`
+    into the label store of the run. Without `labels`, pairs that the store
     has drawn or has labels for are left out.
 
     Args:

@@ -150,7 +150,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
 
     paths = settings.files
     if not any(map(exchange.is_events, paths)):
-        table = None if _has_dataset(paths) else _find_label_table(settings)
+        table = None if _has_dataset(paths) else _read_label_table(settings)
         try:
             if table is None or table.join_labels(run.dataset):
                 return None
@@ -165,6 +165,19 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
     for note in read.notes:
         warn(note)
     return exchange.as_history(read)
+
+
+def _read_label_table(settings: LabelChoice) -> LabelTable:
+    table = _find_label_table(settings)
+    if table is None:
+        raise InputError(
+            f"{', '.join(map(str, settings.files))}: labels of drawn pairs must be weighted, so completed files of "
+            "label_next are read from the label store here",
+            "Import them with `autorubric labels RUN --import FILE --annotator NAME` (Python: "
+            "autorubric.import_labels), then leave out labels=. `autorubric agree RUN --labels FILE` estimates the "
+            "mean score.",
+        )
+    return table
 
 
 def has_completed_files(settings: LabelChoice) -> bool:

@@ -192,7 +192,7 @@ def check_annotator(name: str) -> str:
         autorubric.errors.InputError: annotator '../x': a name must not contain a slash, backslash or ...
     """
     if not isinstance(name, str) or not name.strip():
-        raise InputError("the annotator has no name; pass annotator= (--annotator on the command line)")
+        raise InputError("the annotator has no name; enter one (annotator=, --annotator)")
     name = name.strip()
     if len(name) > MOST_NAME:
         raise InputError(f"the annotator's name has {len(name)} characters; at most {MOST_NAME} are allowed")

@@ -110,6 +110,8 @@ class Queue:
             self._coming = self._start_batch()
             if not self._coming.drawing.result().pairs:
                 reason = "each pair has ground_truth in the dataset, has no verdict, or is excluded by the policy"
+                if self.ask.policy == "disagreements":
+                    reason = "no unlabelled pair has judges that differ; of a run with one judge, choose other pairs"
                 raise InputError(f"there are no pairs to label: {reason}")
 
     def task(self, index: int, place: int) -> Task:

@@ -6,7 +6,7 @@ While a queue is open, its run is blind: the view shows only the pairs to label.
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import Any, cast
@@ -14,10 +14,13 @@ from typing import Any, cast
 from autorubric.charts.html import escape_hidden
 from autorubric.errors import InputError
 from autorubric.labels import Ask, Dispute, Policy, Queue, Task
+from autorubric.labels.label_store import FOLDER
+from autorubric.llm.records.lock import create_private_file
 from autorubric.view.index.dataset_lines import LazyItems
 from autorubric.view.page import PageRefusal
 from autorubric.view.sources import Source
 
+_MARK = "open"  # a file with the labels, from the start of labelling until its end
 _deciding = threading.Lock()
 _RECENT = 600.0  # seconds over which labels a minute are counted
 POLICIES = {
@@ -30,16 +33,23 @@ POLICIES = {
 
 
 class LabelQueues:
-    """The queues that are open in this view. Every method may be called from any thread."""
+    """The queues that are open in this view. Every method may be called from any thread.
 
-    def __init__(self) -> None:
-        self._open: dict[int, tuple[Queue, ExitStack, set[str]]] = {}
+    Args:
+        sources: the runs; those whose labelling an earlier view started and nobody ended stay hidden.
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._open: dict[int, tuple[Queue, ExitStack]] = {}
+        self._blind = {source.number: (source, _identify_content(source)) for source in sources if is_unended(source)}
         self._lock = threading.Lock()
 
     def is_hidden(self, source: Source) -> bool:
         """Return whether a run's pages would unblind an annotator of it or of a run on the same items."""
-        opened = list(self._open.values())
-        return source.number in self._open or any(_identify_content(source) & content for *_, content in opened)
+        if self.is_open(source) or is_unended(source):
+            return True
+        blind = [content for one, content in list(self._blind.values()) if self.is_open(one) or is_unended(one)]
+        return bool(blind) and not _identify_content(source).isdisjoint(set().union(*blind))
 
     def is_open(self, source: Source) -> bool:
         """Return whether the run is being labelled here."""
@@ -84,20 +94,23 @@ class LabelQueues:
                 made = label_queue(source.directory, ask, second_share=second_share, items=LazyItems(lines))
                 queue = stack.enter_context(made)
                 queue.prepare()
-                self._open[source.number] = queue, stack.pop_all(), _identify_content(source)
+                create_private_file(source.directory / FOLDER, _MARK)
+                self._blind[source.number] = source, _identify_content(source)
+                self._open[source.number] = queue, stack.pop_all()
 
     def close(self, source: Source) -> None:
-        """Close the queue of a run and show its pages again."""
+        """End labelling: close the queue of a run and show its pages again."""
         with self._lock:
+            (source.directory / FOLDER / _MARK).unlink(missing_ok=True)
             found = self._open.pop(source.number, None)
         if found is not None:
             found[1].close()
 
     def close_all(self) -> None:
-        """Close every queue."""
+        """Close every queue; labelling is not ended, so the pages stay hidden in the next view."""
         with self._lock:
             opened, self._open = list(self._open.values()), {}
-        for _, stack, _ in opened:
+        for _, stack in opened:
             stack.close()
 
     def carry_out(self, source: Source, action: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +140,11 @@ class LabelQueues:
             return {"open": False}
         queue, annotator = self.find_queue(source), _read_text(body, "annotator")
         return ACTIONS[action](queue, annotator, body) | {"progress": _describe_progress(queue, annotator)}
+
+
+def is_unended(source: Source) -> bool:
+    """Return whether labelling of a run was started and not ended, in this view or an earlier one."""
+    return (source.directory / FOLDER / _MARK).exists()
 
 
 def _send_next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:

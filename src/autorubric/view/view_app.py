@@ -4,7 +4,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from http import HTTPStatus
 from importlib import import_module
@@ -57,13 +57,13 @@ class View:
 
     Attributes:
         sources: the runs.
-        version: of this package, for the foot of pages.
-        labelling: the queues that are open.
+        version: of this package.
+        labelling: open queues.
     """
 
     sources: Sequence[Source]
     version: str
-    labelling: LabelQueues = field(default_factory=LabelQueues)
+    labelling: LabelQueues
 
     def find_source(self, request: Request) -> Source:
         """Return the run that a URL names.

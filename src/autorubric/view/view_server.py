@@ -19,6 +19,7 @@ from autorubric.background import on_shutdown
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at, read_token
 from autorubric.view.guard import App, Receive, Scope, Send
+from autorubric.view.labelling import LabelQueues
 from autorubric.view.sources import Source, find_runs, make_index_folder, open_sources
 from autorubric.view.view_app import View, make_app
 from autorubric.view.view_settings import ViewSettings
@@ -139,8 +140,7 @@ async def serve_view(settings: ViewSettings) -> None:
     token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        # Sources are opened first: a run that cannot be shown gets no index. The index in a run has the labels that
-        # count by default.
+        # A run that cannot be shown gets no index. The index in a run has the labels that count by default.
         sources = [
             replace(one, place=make_index_folder(one.directory, stack, in_run=settings.is_default), choice=settings)
             for one in open_sources(find_runs(cast("list[Path]", settings.runs)))
@@ -148,7 +148,7 @@ async def serve_view(settings: ViewSettings) -> None:
         if not settings.is_default:
             _check_labels(sources)
         indexing = IndexWorker(sources)
-        view = View(sources, __version__)
+        view = View(sources, __version__, LabelQueues(sources))
         app = make_app(view, token)
         config = uvicorn.Config(
             partial(indexing.answer, app),

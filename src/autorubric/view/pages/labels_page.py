@@ -9,7 +9,7 @@ from autorubric.labels.label_store import FOLDER, STORE, read_history
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.schema import read_notes
 from autorubric.view.label_figures import measure_labels
-from autorubric.view.labelling import POLICIES, LabelQueues, describe_dispute
+from autorubric.view.labelling import POLICIES, LabelQueues, describe_dispute, is_unended
 from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source
 
@@ -29,6 +29,7 @@ def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -
     last = next(reversed(history.draws.values()), None)  # its policy is the default
     data: dict[str, Any] = {
         "open": is_open,
+        "unended": is_unended(source),
         "status": source.status,
         "annotator": annotator,
         "holder": None if is_open else find_lock_holder(source.directory / FOLDER),

@@ -162,10 +162,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> verification.Verif
         True
     """
     text, held = verification.read_report(Path(report))
-    if held.get("layout") != _LAYOUT:
-        raise InputError(
-            f"{report}: made by autorubric {held['autorubric']}, whose reports this version cannot check"
-        )
+    _check_layout(report, held)
     chosen = held["settings"]
     if not (isinstance(chosen.get("items"), str) and _ITEMS.fullmatch(chosen["items"])):
         raise InputError(f"{report}: its settings are damaged: items is {chosen.get('items')!a:.60}")
@@ -191,6 +188,15 @@ def verify(report: RunDirectory, settings: VerifySettings) -> verification.Verif
         )
     count = len(_NUMBER.findall(right)) if form == "md" else verification.count_numbers(numbers)
     return verification.Verification(count, differences, note)
+
+
+def _check_layout(report: Path | str, held: Mapping[str, Any]) -> None:
+    if held.get("layout") != _LAYOUT:
+        if held["autorubric"] == version("autorubric-hub"):
+            raise InputError(f"{report}: it is damaged: its layout is {held.get('layout')!a:.60}, not {_LAYOUT}")
+        raise InputError(
+            f"{report}: made by autorubric {held['autorubric']!s:.40}, whose reports this version cannot check"
+        )
 
 
 def _choose_form(target: Path | None) -> str:
