@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -18,7 +19,9 @@ import pytest
 
 from autorubric import Criterion, Rubric, evolve, grade, reward, status
 from autorubric.cli.app import run
+from autorubric.cli.command import KeyboardStop
 from autorubric.errors import LedgerError
+from autorubric.runs.stopping import StoppableRun
 from autorubric.testing import Latency, LoopbackEndpoint
 from tests.cli.test_serve import asked, posted, serving
 from tests.jobs.test_finished_first import dataset
@@ -208,6 +211,24 @@ def test_a_run_that_a_signal_ended_says_how_to_resume_it(tmp_path: Path) -> None
                     assert status(folder / NAME).state == "completed"
                     # Only calls in flight are repeated.
                     assert calls <= endpoint.counts.requests <= calls + 2
+
+
+class ClosedTerminal(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+class IdleRun(StoppableRun):
+    async def execute(self) -> None:
+        pass
+
+
+def test_a_second_interrupt_ends_a_run_whose_terminal_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = KeyboardStop()
+    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
+    stop._announce_and_stop(IdleRun())
+    with pytest.raises(KeyboardInterrupt):
+        stop._announce_and_stop(IdleRun())
 
 
 @pytest.mark.usefixtures("forked")

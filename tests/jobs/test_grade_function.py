@@ -260,12 +260,13 @@ def test_a_run_that_is_stopped_keeps_what_was_answered_and_resumes(tmp_path: Pat
         assert endpoint.counts.requests == 20
 
 
-def test_a_run_that_is_stopped_does_not_retry_calls_in_flight(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", ["503", "reset"])  # of these, only a reset may have been billed
+def test_a_run_that_is_stopped_does_not_retry_calls_in_flight(tmp_path: Path, fault: str) -> None:
     stop = Stop()
 
     def stop_and_fail(body: dict[str, Any]) -> str:
         stop()
-        return "503"
+        return fault
 
     with LoopbackEndpoint(latency="fixed:0.2", faults=stop_and_fail).in_thread() as endpoint:
         judge = f"judge@{endpoint.base_url}"

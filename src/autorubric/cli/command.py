@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout, suppress
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -289,10 +289,11 @@ class KeyboardStop(Stop):
 
     def _announce_and_stop(self, run: StoppableRun) -> None:
         if self.requested:
-            print(
-                f"exiting now; abandoned {pluralize(run.count_in_flight(), 'call')} in flight; "
-                "saved replies are kept, and the same command resumes the run",
-                file=sys.stderr,
-            )
+            abandoned = f"abandoned {pluralize(run.count_in_flight(), 'call')} in flight"
+            with suppress(OSError):  # its terminal may be closed
+                print(
+                    f"exiting now; {abandoned}; saved replies are kept, and the same command resumes the run",
+                    file=sys.stderr,
+                )
             raise KeyboardInterrupt
         super()._announce_and_stop(run)

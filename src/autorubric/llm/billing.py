@@ -57,6 +57,7 @@ class Reservation:
         runs: whether the call is running, so that others can wait for what it leaves.
         waits_to_be_sent: whether no request was sent yet; set only by a transport that awaits `cover` first.
         in_flight: whether an attempt may be in flight; True unless a transport says otherwise.
+        waits_to_retry: whether the last attempt failed, and the next one was not sent yet.
         must_be_covered: whether the ceiling was raised while the call waited, so that it must be reserved again.
         settled: whether the call has ended.
         watch: called when an attempt is sent (True) and when one returned that was certainly not billed (False).
@@ -75,6 +76,7 @@ class Reservation:
     runs: bool = False
     waits_to_be_sent: bool = False
     in_flight: bool = True
+    waits_to_retry: bool = False
     must_be_covered: bool = False
     settled: bool = False
     watch: Callable[[bool], None] | None = None
@@ -97,7 +99,7 @@ class Reservation:
         """
         if self.watch is not None:
             self.watch(sent)
-        self.waits_to_be_sent = False
+        self.waits_to_be_sent = self.waits_to_retry = False
         self.in_flight = sent
 
     def count_waiting(self, calls: int) -> None:
@@ -107,6 +109,7 @@ class Reservation:
 
     def count_retry(self, *, rate_limited: bool) -> None:
         """Count an attempt that is followed by another one."""
+        self.waits_to_retry = True
         if self.activity is not None:
             self.activity.retries += 1
             self.activity.rate_limited += rate_limited

@@ -329,7 +329,7 @@ class Executor:
         why = "interrupted" if isinstance(error, CancelledError) else f"ended by {type(error).__name__}"
         ended_by = Failure("stopped", why, sent=reservation.in_flight)
         row = self._account(key, model, request, ended_by, reservation)
-        self._tally[request.role].abandoned += ended_by.sent
+        self._tally[request.role].abandoned += ended_by.sent and not reservation.waits_to_retry
         with suppress(LedgerError):
             # A failure to write surfaces at the next call.
             self.ledger.queue(row).add_done_callback(lambda done: done.exception())

@@ -88,7 +88,7 @@ class Flights:
         """Cancel all calls, or only those that wait to be sent; those who wait for them get the failure `stopped`."""
         for flight in self.open.values():
             call = flight.reservation  # without a watch once its outcome is being recorded
-            waits = call is None or (call.watch is not None and not call.in_flight)
+            waits = call is None or (call.watch is not None and (call.waits_to_retry or not call.in_flight))
             if not flight.abandoned and (waits or not unsent):
                 flight.abandoned = True
                 flight.task.cancel()
