@@ -275,7 +275,7 @@ def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> l
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> build_cells(Rubric([Criterion(weight=3, requirement="Is brief")]), ["MET"])
-        [Cell(weight=3.0, value=1.0, worst=0.0)]
+        [Cell(weight=3.0, value=1.0, worst=0.0, failed=False)]
     """
     if len(verdicts) > len(rubric):
         raise InputError(f"Expected {pluralize(len(rubric), 'verdict')}, got {len(verdicts)}")
