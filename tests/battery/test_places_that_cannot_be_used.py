@@ -195,7 +195,7 @@ class _Website(BaseHTTPRequestHandler):
 @pytest.fixture
 def website() -> Iterator[str]:
     with HTTPServer(("127.0.0.1", 0), _Website) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

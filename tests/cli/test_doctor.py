@@ -94,7 +94,7 @@ def locked_endpoint() -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -180,7 +180,7 @@ def server(routes: dict[str, tuple[int, str]]) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as listening:
-        thread = Thread(target=listening.serve_forever)
+        thread = Thread(target=listening.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{listening.server_port}"
         listening.shutdown()

@@ -46,7 +46,7 @@ def server(sent: Sequence[Any], again: str = CANNOT) -> Iterator[tuple[str, Coun
             """Nothing."""
 
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{httpd.server_address[1]}/v1", calls

@@ -90,7 +90,7 @@ def serving() -> Iterator[tuple[Gate, dict[str, str]]]:
 
     gate = Gate(moto.DomainDispatcherApplication(moto.create_backend_app))
     server = make_server("127.0.0.1", 0, gate, threaded=True, request_handler=Quiet)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield (
         gate,
