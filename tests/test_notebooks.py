@@ -44,7 +44,7 @@ import os, signal, threading
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 dataset.to_file("d.json")
-with LoopbackEndpoint(latency="fixed:30").in_thread() as endpoint:
+with LoopbackEndpoint(latency="fixed:2").in_thread() as endpoint:
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     status = run(["grade", "d.json", "--judge", f"m@{endpoint.base_url}", "-o", "slow"])
 print("status", status)
