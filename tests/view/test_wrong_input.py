@@ -175,7 +175,7 @@ def test_a_process_that_is_told_to_end_ends(tmp_path: Path) -> None:
         assert viewer.process.wait(timeout=600) == 0
 
 
-def test_two_views_read_one_run_and_one_of_them_labels(tmp_path: Path) -> None:
+def test_two_views_read_one_run_until_one_of_them_labels(tmp_path: Path) -> None:
     folder = small(tmp_path / "run")
     with viewing(folder) as one, viewing(folder) as two:
         assert one.indexed().data("/r/0/items") == two.indexed().data("/r/0/items")

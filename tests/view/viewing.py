@@ -122,6 +122,8 @@ class Viewer(NamedTuple):
 
     def _is_indexed(self, run: int) -> bool:
         found = self.page(f"/r/{run}/items?format=json")
+        if found.status == 403:  # closed until labelling ends, even after a restart
+            return self.page(f"/r/{run}/label").status == 200
         return bool(found.status == 200 and found.json["index"]["share"] >= 1 and found.json["index"]["size"])
 
     def indexed(self, *runs: int) -> Viewer:
