@@ -332,7 +332,9 @@ def test_the_pages_stay_closed_over_a_restart_until_labelling_is_ended(folder: P
         assert statuses(view) == [403] * 4
         wait_until(lambda: view.page("/r/0/label").status == 200, "the page Label is not shown")
         assert "Labelling was not ended" in view.page("/r/0/label").text
-        do(view, "open", policy="random", size=5)
+        # A child that the killed process had just forked holds the lock until it runs its own program.
+        opening = {"policy": "random", "size": 5}
+        wait_until(lambda: view.post("/r/0/label/open", opening).status == 200, "the labels stay locked")
         assert "Labelling was not ended" not in view.page("/r/0/label").text
     with viewing(folder, same) as view:
         do(view, "close")
