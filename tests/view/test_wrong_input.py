@@ -184,7 +184,7 @@ def test_two_views_read_one_run_until_one_of_them_labels(tmp_path: Path) -> None
         assert refused.status == 409
         assert f"process {one.process.pid}" in refused.json["problem"]
         assert str(one.process.pid) in two.data("/r/0/label")["holder"]
-        assert two.page("/r/0/items").status == 403  # whoever watches here is blind as well
+        assert two.page("/r/0/items").status == 403  # so that no annotator sees verdicts here
 
 
 def test_a_label_that_finds_no_room_on_disk_is_not_saved(tmp_path: Path) -> None:

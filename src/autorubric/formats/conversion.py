@@ -200,8 +200,8 @@ def _iter_audited(
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
         done.questions.add(record, place)
-        told = replace(record, metadata={**record.metadata, **name_dataset(done.head)})
-        yield place, convert_polarity(told, polarity, done.polarity)
+        named = replace(record, metadata={**record.metadata, **name_dataset(done.head)})
+        yield place, convert_polarity(named, polarity, done.polarity)
 
 
 def _iter_records(

@@ -66,7 +66,7 @@ def read_message(turn: Any) -> Any:
 def rename_message(turn: Any) -> Any:
     """Return a message with the names of OpenAI: `role`, `content` and `tool_calls`; any other value unchanged.
 
-    Read are the `from` and `value` of ShareGPT, the `type` of LangChain, calls of tools in turns of ShareGPT and
+    Read are the `from` and `value` of ShareGPT, the `type` of LangChain, tool calls in turns of ShareGPT and
     LlamaFactory (`function_call` or `function`), results (`observation`), and OpenAI's older `function_call` and
     `function`.
 
@@ -98,7 +98,7 @@ def rename_message(turn: Any) -> Any:
 
 
 def _parse_calls(turn: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message with its calls of tools as values, which may be JSON text, as in tables."""
+    """Return a message with its tool calls as values, which may be JSON text, as in tables."""
     calls = turn.get("tool_calls")
     if isinstance(calls, str) and calls.strip():
         with suppress(InputError):
@@ -108,9 +108,9 @@ def _parse_calls(turn: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
     """Return the text and the calls in a turn of ShareGPT or LlamaFactory; no calls if it has another form."""
-    text, tag, told = content.partition("<tool_call>") if isinstance(content, str) else ("", "", "")
+    text, tag, after_tag = content.partition("<tool_call>") if isinstance(content, str) else ("", "", "")
     try:
-        held = parse_json(told.strip().removesuffix("</tool_call>") if tag else text)
+        held = parse_json(after_tag.strip().removesuffix("</tool_call>") if tag else text)
     except InputError:
         return "", []
     listed = held if isinstance(held, list) else [held]
@@ -121,7 +121,7 @@ def _split_calls(content: Any) -> tuple[str, list[dict[str, Any]]]:
 
 
 def keep_calls(turn: Any) -> Any:
-    """Return a message as `read_message` returns it, but with calls of tools under `tool_calls`, not in the text.
+    """Return a message as `read_message` returns it, but with tool calls under `tool_calls`, not in the text.
 
     Calls in another form than OpenAI's become text.
 
@@ -138,8 +138,8 @@ def keep_calls(turn: Any) -> Any:
     )
     if not calls or not is_usual:
         return read_message(message)
-    told = read_message({**message, "tool_calls": None})
-    return {**told, "content": told["content"] if told.get("content") is not None else "", "tool_calls": calls}
+    plain = read_message({**message, "tool_calls": None})
+    return {**plain, "content": plain["content"] if plain.get("content") is not None else "", "tool_calls": calls}
 
 
 def pick_keys(turn: Mapping[str, Any]) -> dict[str, Any]:

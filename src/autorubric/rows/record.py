@@ -215,7 +215,7 @@ def is_sentence(value: Any) -> bool:
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
 
 
-_PARTS_READ = ", or parts with text, thoughts, calls of tools or their results"
+_PARTS_READ = ", or parts with text, thoughts, tool calls or their results"
 Prompt: TypeAlias = str | list[dict[str, Any]]
 """A text, or the messages of a conversation. A single user message with only text is represented as its text."""
 
@@ -285,7 +285,7 @@ def read_question(value: Any, key: str) -> Prompt:
 
 
 def as_turns(prompt: str | Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return a prompt as messages of role and content, with calls of tools as text.
+    """Return a prompt as messages of role and content, with tool calls as text.
 
     Example:
         >>> as_turns("Why?")
@@ -293,8 +293,8 @@ def as_turns(prompt: str | Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
-    told = (read_message(turn) if turn.get("tool_calls") else turn for turn in prompt)
-    return [{"role": turn["role"], "content": turn["content"]} for turn in told]
+    turns = (read_message(turn) if turn.get("tool_calls") else turn for turn in prompt)
+    return [{"role": turn["role"], "content": turn["content"]} for turn in turns]
 
 
 def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:

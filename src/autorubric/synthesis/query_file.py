@@ -263,7 +263,7 @@ def _read_asked(row: Mapping[str, Any], column: str) -> tuple[Any, list[dict[str
 
 
 def find_messages(row: Mapping[str, Any], *held: Any) -> list[dict[str, Any]]:
-    """Return the conversation of a row with its calls of tools as they are in the input; empty if there are none.
+    """Return the conversation of a row with its tool calls as they are in the input; empty if there are none.
 
     Args:
         row: the row, which has the turns of the conversation under `question`.

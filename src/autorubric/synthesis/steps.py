@@ -282,11 +282,11 @@ def format_question(question: Any) -> str:
 
 
 def format_asked(question: Any) -> str:
-    """Return a query of a final file or a step file, with calls of tools as text."""
-    told = question
+    """Return a query of a final file or a step file, with tool calls as text."""
+    asked = question
     with suppress(InputError):
-        told = read_question(question, "question") if isinstance(question, str) else question
-    return format_question(as_turns(told) if isinstance(told, list) else question)
+        asked = read_question(question, "question") if isinstance(question, str) else question
+    return format_question(as_turns(asked) if isinstance(asked, list) else question)
 
 
 def _read_row(line: bytes) -> dict[str, Any] | None:

@@ -236,9 +236,9 @@ def as_conversation(prompt: Any) -> str | tuple[Turn, ...]:
 def _read_turn(turn: Mapping[str, Any]) -> Turn:
     content = turn.get("content")
     is_text = not isinstance(content, list) or all(part.get("type", "text") == "text" for part in content)
-    told = read_message({**turn, "content": extract_text(content)} if is_text else turn)
-    said = told.get("content")
-    return {"role": str(told["role"]), "content": said if isinstance(said, str) else extract_text(content)}
+    message = read_message({**turn, "content": extract_text(content)} if is_text else turn)
+    text = message.get("content")
+    return {"role": str(message["role"]), "content": text if isinstance(text, str) else extract_text(content)}
 
 
 def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:

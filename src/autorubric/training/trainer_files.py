@@ -168,7 +168,7 @@ def _build_preference_row(kept: Kept) -> Row:
 
 
 def _build_llamafactory_row(kept: Kept) -> Row:
-    """LlamaFactory's SFT row: calls of tools, and the tools, are JSON text; results of several calls are one turn."""
+    """LlamaFactory's SFT row: tool calls, and the tools, are JSON text; results of several calls are one turn."""
     row = build_chat_row(kept)
     tools = {"tools": json.dumps(row["tools"], ensure_ascii=False)} if "tools" in row else {}
     turns: list[Row] = []
